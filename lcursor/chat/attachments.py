@@ -20,11 +20,15 @@ from lcursor.context.codebase import Codebase
 from lcursor.context.items import DROPPED, Item, Seen, count_rows
 from lcursor.context.servers import ServersOf, ServerTexts, no_servers
 from lcursor.errors import CommandUnknown
-from lcursor.llm.tokens import Countable, digest
+from lcursor.llm.records import Message
+from lcursor.llm.tokens import Countable, digest, estimate
 from lcursor.project.redaction import encodable, redact
 from lcursor.protocol.chat import ChatAttachment, ChatItem, ChatPreview, ChatSend
 
 REPEATED = "in the chat already, unchanged"
+REPEATED_SHARE: Final = 0.75
+"""Share of the context up to which nothing is repeated: above it, a summary may replace the text.
+Less than `summary.SUMMARIZE_AT`, because tokens are estimated."""
 FILE_KINDS: Final = frozenset(
     {"file", "buffer", "selection", "screen", "symbol", "codebase", "dir"}
 )
@@ -162,6 +166,8 @@ class Gatherer:
             found = [offer, *found]
         branch = chat.branch(last)
         read = prompt.unsummarized(branch, chat.active_summary(branch))
+        if _is_due(prompt.messages(chat, last), found, limit_tokens):
+            read = []
         known = {item.digest for each in read for item in each.items if not item.is_left_out}
         numbers = {each.number for each in read}
         items = [
@@ -271,6 +277,13 @@ def read_before(chat: Conversation, number: int) -> list[Seen]:
 def fingerprint(item: Item) -> str:
     """Return a digest of an item's text and position."""
     return digest(f"{item.kind}\n{item.path or item.name}\n{item.first_row}\n{item.text}")
+
+
+def _is_due(history: Sequence[Message], new: Sequence[Item], limit_tokens: int) -> bool:
+    """Return whether a summary may replace the history before the question is answered."""
+    texts = [item.text for item in new if not item.is_left_out]
+    size = estimate(history) + sum(map(estimate, texts))
+    return limit_tokens > 0 and size > REPEATED_SHARE * limit_tokens
 
 
 def _subject(items: Sequence[Item]) -> str:

@@ -214,7 +214,9 @@ class Conversation:
                     raise ChatFailed("a newer lcursor wrote this chat", "Update lcursor")
                 self.key, self.root = key, root
             case {"op": "say", "number": int(number), "parent": int(parent), "text": str(text)}:
-                self._add(StoredMessage(number, parent, "user", text, call=_text(op, "call")))
+                call, attachments = _text(op, "call"), _attachments(op.get("attachments", ()))
+                message = StoredMessage(number, parent, "user", text, call=call)
+                self._add(replace(message, attachments=attachments))
             case {"op": "attach", "number": int(number), "sent": str(sent), "items": [*rows]}:
                 items = tuple(stored.load(Item, row) for row in rows)
                 attachments = _attachments(op.get("attachments", ()))

@@ -23,14 +23,19 @@ NO_ANSWER = "What is your next question?"
 """Replaces a missing answer. It is a question because small models repeat a statement."""
 INTERRUPTED_CALL = "The call was interrupted, so its outcome is unknown."
 """Replaces the result of a call if the process was killed."""
+NOT_SENT = "(These lines are not sent to this model.)"
 NO_QUESTION = "Go on."
 """Replaces a missing question."""
 
 
-def messages(chat: Conversation, last: int | None = None) -> list[Message]:
+def messages(chat: Conversation, last: int | None = None, *, is_near: bool = True) -> list[Message]:
     """Return the prompt up to a message, by default the last one that is shown.
 
     It starts with the prompt up to each earlier message, unless a summary replaces some of them.
+
+    Args:
+        is_near: whether the model is on this machine; others get no lines of the screen that were
+            attached without being mentioned.
     """
     branch = chat.branch(last)
     summary = chat.active_summary(branch)
@@ -38,7 +43,7 @@ def messages(chat: Conversation, last: int | None = None) -> list[Message]:
     if summary is not None:
         prompt += [Message("user", SUMMARY_INTRO + summary.text)]
         prompt += [Message("assistant", SUMMARY_REPLY)]
-    return prompt + alternate(unsummarized(branch, summary))
+    return prompt + alternate(unsummarized(branch, summary), is_near=is_near)
 
 
 def with_question(chat: Conversation, last: int, sent: str) -> list[Message]:
@@ -59,11 +64,12 @@ def unsummarized(
     return branch[numbers.index(summary.last) + 1 :]
 
 
-def alternate(branch: Sequence[StoredMessage]) -> list[Message]:
+def alternate(branch: Sequence[StoredMessage], *, is_near: bool = True) -> list[Message]:
     """Return messages with alternating questions and answers, as chat templates require."""
     alternating = list[Message]()
     for message in branch:
-        text = message.sent or (INTERRUPTED_CALL if message.call else message.text)
+        sent = message.sent if is_near else _without_screen(message)
+        text = sent or (INTERRUPTED_CALL if message.call else message.text)
         if message.role == "assistant" and not text.strip():
             text = NO_ANSWER
         if alternating and alternating[-1].role == message.role:
@@ -72,3 +78,14 @@ def alternate(branch: Sequence[StoredMessage]) -> list[Message]:
             alternating.append(Message(*filler))  # type: ignore[arg-type]
         alternating.append(Message(message.role, text))
     return alternating
+
+
+def _without_screen(message: StoredMessage) -> str:
+    """Return what is sent of a question without the lines of the screen that it does not name."""
+    if "@screen" in message.text:
+        return message.sent
+    lines = message.sent.split("\n")
+    for item in message.items:
+        if item.kind == "screen" and item.sent_row >= 0:
+            lines[item.sent_row : item.sent_row + item.rows] = [NOT_SENT]
+    return "\n".join(lines)

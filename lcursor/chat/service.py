@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from lcursor.chat import archive, attachments
 from lcursor.chat.archive import Archive
-from lcursor.chat.attachments import Gatherer, OpenCodebase
+from lcursor.chat.attachments import ChatQuestion, Gatherer, OpenCodebase
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Conversation, Op, amend_ops
 from lcursor.chat.queries import ChatQueries
@@ -24,6 +24,7 @@ from lcursor.chat.server_calls import ServerCalls
 from lcursor.chat.turn import ChatDeps, Turn
 from lcursor.chat.views import INTERRUPTED, opened_message
 from lcursor.config import ChatConfig
+from lcursor.context import gather
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
 from lcursor.context.servers import ServersOf, no_servers
@@ -287,7 +288,13 @@ class ChatService:
             question_number = file.snapshot().question_of(params["after"])
             if not question_number:
                 raise ChatMissing("there is no question to answer", "Ask one")
-            return make_turn(question_number=question_number)
+            stored = file.snapshot().messages[question_number]
+            if stored.sent or stored.call:
+                return make_turn(question_number=question_number)
+            again = ChatQuestion(  # it ended before its context was gathered
+                stored.text, params["path"], stored.attachments, params["dropped"]
+            )
+            return make_turn(question_number=question_number, question=again)
         text = encodable(params["text"])
 
         def make(chat: Conversation) -> Sequence[Op]:
@@ -296,10 +303,17 @@ class ChatService:
                 raise ChatMissing(
                     f"there is no message {params['after']} in this chat", "Open the chat again"
                 )
-            return [{"op": "say", "number": chat.next_number, "parent": after, "text": text}]
+            new: Op = {"op": "say", "number": chat.next_number, "parent": after, "text": text}
+            return [{**new, "attachments": attached}]
 
-        number = int(file.change(make, fsync=False)[-1]["number"])
         question = attachments.question_of(file.snapshot(), params)
+        attached = gather.storable(
+            question.attachments,
+            root=Path(file.snapshot().root),
+            secrets=self._secrets,
+            dropped=question.dropped,
+        )
+        number = int(file.change(make, fsync=False)[-1]["number"])
         return make_turn(question_number=number, question=question)
 
     def _make_call(self, file: ChatFile, params: wire.ChatSend) -> Turn:

@@ -73,6 +73,7 @@ class PromptFitter:
     """Makes the prompt of one turn fit.
 
     Args:
+        is_near: whether the model is on this machine.
         ask: calls the model with a prompt and a limit of tokens.
         change: changes the chat like `ChatFile.change`, while the turn runs.
         on_start: called with a message when a summary starts.
@@ -82,6 +83,7 @@ class PromptFitter:
         self,
         file: ChatFile,
         connection: Connection,
+        is_near: bool,
         config: ChatConfig,
         ask: Callable[[Sequence[Message], int], Iterable[Event]],
         change: Callable[[MakeOps], list[Op]],
@@ -89,6 +91,7 @@ class PromptFitter:
         on_summary: Callable[[Mapping[str, Any]], None],
     ) -> None:
         self._file, self._connection, self._config = file, connection, config
+        self._is_near = is_near
         self._ask, self._change = ask, change
         self._on_start, self._on_summary = on_start, on_summary
 
@@ -124,7 +127,7 @@ class PromptFitter:
         """Summarize messages up to one; return False if there are none."""
         before = self._file.snapshot()
         context = self._connection.context_tokens or UNKNOWN_CONTEXT
-        planned = plan(before, last, context, self._count)
+        planned = plan(before, last, context, self._count, is_near=self._is_near)
         if planned is None:
             return False
         self._on_start(f"summarizing {planned.replaced} messages")
@@ -152,10 +155,12 @@ class PromptFitter:
         return self._connection.client.count(messages)[0]
 
     def _messages(self, question: int) -> list[Message]:
-        return prompt.messages(self._file.snapshot(), question)
+        return prompt.messages(self._file.snapshot(), question, is_near=self._is_near)
 
 
-def plan(chat: Conversation, last: int, limit: int, count: Count) -> SummaryPlan | None:
+def plan(
+    chat: Conversation, last: int, limit: int, count: Count, *, is_near: bool = True
+) -> SummaryPlan | None:
     """Plan a summary of the messages up to one; None if it is impossible.
 
     Args:
@@ -171,7 +176,8 @@ def plan(chat: Conversation, last: int, limit: int, count: Count) -> SummaryPlan
             ends.pop()
     for at in reversed(ends):
         number = rest[at].number
-        request = [*prompt.messages(chat, number), Message("user", INSTRUCTION)]
+        before = prompt.messages(chat, number, is_near=is_near)
+        request = [*before, Message("user", INSTRUCTION)]
         size = count(request)
         free = limit - size
         if free >= min(WANTED_TOKENS, max(limit // 8, MIN_TOKENS)):

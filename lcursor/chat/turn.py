@@ -29,7 +29,13 @@ from lcursor.chat.server_calls import (
 from lcursor.chat.summary import PromptFitter
 from lcursor.chat.views import item_row
 from lcursor.config import ChatConfig
-from lcursor.errors import Cancelled, ChatMissing, LcursorError, ServerGarbled
+from lcursor.errors import (
+    Cancelled,
+    ChatMissing,
+    LcursorError,
+    ServerGarbled,
+    ServerUnreachable,
+)
 from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection, ModelPool
@@ -150,6 +156,10 @@ class Turn(Run[ChatEnd]):
         self.check()
         try:
             return self._stream_answer(connection, messages)
+        except ServerUnreachable as error:
+            if self._written_chars:  # a repeated answer would follow the part that is written
+                raise ServerGarbled(error.message, error.hint) from error
+            raise
         finally:
             read = self._cost.prompt_tokens + self._cost.answer_tokens
             name, *_ = kv_states.names_of(self._file.snapshot(), self._answer, model)
@@ -258,6 +268,7 @@ class Turn(Run[ChatEnd]):
         return PromptFitter(
             self._file,
             connection,
+            self._deps.models.is_near(connection.name),
             self._deps.config,
             ask,
             self._change,

@@ -109,6 +109,14 @@ def test_all_layers_and_the_cache_are_on_the_gpu(path: Path) -> None:
     assert "CPU" not in cache
 
 
+def test_a_model_on_the_cpu_uses_no_gpu(path: Path) -> None:
+    with log() as lines, closing(load(path, NONE)) as model, closing(Context(model, SIZE)):
+        pass
+    buffers = [line for line in lines if "buffer size" in line]
+    assert any("compute" in line for line in buffers)
+    assert [line for line in buffers if " CPU" not in line] == []
+
+
 def test_a_splice_computes_the_same_as_on_the_cpu(path: Path) -> None:
     def splice(context: Context) -> None:
         before, after = TOKENS[:20], TOKENS[20:40]

@@ -41,6 +41,12 @@ HOP: Final = frozenset({
 })  # fmt: skip
 """Headers that are not forwarded: of this connection, or with a key."""
 
+ALLOWED: Final = frozenset({
+    "/chat/completions", "/completions", "/messages", "/messages/count_tokens", "/models",
+    "/responses",
+})  # fmt: skip
+"""What may be asked with the user's key: nothing else of the account."""
+
 
 class ModelPort:
     """A port of this machine that leads to a model. Thread: any.
@@ -108,6 +114,9 @@ class ModelPort:
             request.send_error(404)
             return
         path = path[len(self._secret) :].removeprefix("/v1")
+        if self._target.key and urlsplit(path).path not in ALLOWED:
+            request.send_error(404)
+            return
         connection, prefix = self._connection()
         with self._lock:
             self._open.add(connection)

@@ -62,7 +62,7 @@ class OtherEditor:
     def ask(
         self, method: str, params: Mapping[str, Any], stopped: Callable[[], bool] = lambda: False
     ) -> Any:
-        """Send a request, and return its result; None if it was stopped meanwhile.
+        """Send a request, and return its result, {} for none; None if it was stopped meanwhile.
 
         Raises:
             AgentFailed: the answer is an error, or the editor has ended.
@@ -84,7 +84,7 @@ class OtherEditor:
                     error = row["error"]
                     text = error.get("message") if isinstance(error, dict) else error
                     raise AgentFailed(f"the editor answers {method} with an error: {text}")
-                return row.get("result")
+                return row.get("result") or {}
         finally:
             with self._lock:
                 del self._answers[number]

@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from lcursor import __version__
 from lcursor.acp.server.editor import UNKNOWN_METHOD, OtherEditor, Problem
 from lcursor.acp.server.written import ChangeWriter
-from lcursor.agent import runs
+from lcursor.agent import run_log, runs
 from lcursor.agent.records import Policy
 from lcursor.agent.run_log import RunLog
 from lcursor.agent.standalone import Standalone, start_message
@@ -30,6 +30,7 @@ from lcursor.agent.tools.table import TOOLS
 from lcursor.errors import LcursorError
 from lcursor.project.reading import Reader
 from lcursor.project.root import root_of
+from lcursor.storage import folders
 
 VERSION: Final = 1
 MODES: Final = {
@@ -249,12 +250,13 @@ class Server:
                     policy,
                 )
             else:
-                session.has_begun = True
+                folders.make_private(folder)  # a run that cannot start removes it
                 start = start_message(session.prompt, task, path, policy, session.model, context)
                 service.start(start, folder)
             if session.is_cancelled:  # before there was a run
                 self._call("agent.stop", session)
             done = self._follow(session)
+            session.has_begun = (folder / run_log.NAME).is_file()
             if done.get("turn"):
                 writer = ChangeWriter(
                     self.opened.histories,

@@ -91,7 +91,6 @@ class ProjectServers:
     def __init__(self, owner: Servers, root: Path, consent: Consent) -> None:
         self._owner, self._root, self._consent = owner, root, consent
         self._servers: dict[str, ServerStatus] = {}
-        self._starts = 0
         for each in owner.config.servers:
             problem = policy.problem(each)
             self._servers[each.name] = ServerStatus(each, problem, is_broken=bool(problem))
@@ -354,7 +353,7 @@ class ProjectServers:
                 raise
             status.problem = one_line(str(error), 500)
             raise McpFailed(f"{name}: {status.problem}") from error
-        self._starts = self._owner.helper.starts
+        status.starts = self._owner.helper.starts
         status.tools = {each.name: each for each in tools}
         status.resources, status.prompts = offer["resources"], offer["prompts"]
         status.unusable = {str(key): str(why) for key, why in offer["problems"].items()}
@@ -397,7 +396,7 @@ class ProjectServers:
     def _is_ready(self, name: str) -> bool:
         """Return whether a server runs: the helper that it belongs to may have ended."""
         status, helper = self._servers[name], self._owner.helper
-        return status.is_ready and self._starts == helper.starts and helper.is_running()
+        return status.is_ready and status.starts == helper.starts and helper.is_running()
 
     def _usable(self, name: str) -> Iterator[ServerTool]:
         if self._state(name) == "approved" and self._is_ready(name):

@@ -21,6 +21,8 @@ class ServerStatus:
     is_broken: bool = False
     """Whether the settings are the problem."""
     is_ready: bool = False
+    starts: int = 0
+    """The number of the helper's start with which it is ready."""
     is_starting: bool = False
     is_stale: bool = False
     """Whether it said that its tools have changed."""

@@ -129,14 +129,19 @@ def test_the_port_adds_the_key_and_the_name_of_the_model(kind: Any) -> None:
     with Echo() as server:
         target = ServedModel("m", f"{server.url}/api/v1", kind=kind, key="secret")
         with ModelPort(target, "real-name", Admission()) as port:
-            found = ask(f"{port.url}/v1/chat", {"model": "gpt"}, Authorization="Bearer x")
-            assert found["path"] == "/api/v1/chat"
+            path = "/v1/chat/completions"
+            found = ask(f"{port.url}{path}", {"model": "gpt"}, Authorization="Bearer x")
+            assert found["path"] == f"/api{path}"
             assert found["body"] == {"model": "real-name"}
             headers = {name.lower(): value for name, value in found["headers"].items()}
             key = headers["x-api-key"] if kind == "anthropic" else headers["authorization"]
             assert key.endswith("secret")
             with pytest.raises(urllib.error.HTTPError, match="404"):
-                ask(f"http://127.0.0.1:{port.number}/v1/chat", {"model": "gpt"})
+                ask(f"http://127.0.0.1:{port.number}{path}", {"model": "gpt"})
+            for other in ("/v1/files", "/v1/files/1/content", "/v1/batches", "/v1/models/../files"):
+                with pytest.raises(urllib.error.HTTPError, match="404"):
+                    ask(f"{port.url}{other}", {})
+            assert ask(f"{port.url}/v1/models?limit=9", {})["path"] == "/api/v1/models?limit=9"
 
 
 def test_tokens_in_the_text_do_not_leave_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

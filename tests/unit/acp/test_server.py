@@ -37,7 +37,7 @@ class Editor:
     """
 
     def __init__(self, folder: Path, server: ScriptServer, *options: str) -> None:
-        self.root = folder / "project"
+        self.root, self.server = folder / "project", server
         (self.root / ".git").mkdir(parents=True, exist_ok=True)
         for name, text in FILES.items():
             (self.root / name).write_text(text)
@@ -136,7 +136,7 @@ class Editor:
             self.send({"id": number, "result": {"content": text}})
         elif row["method"] == "fs/write_text_file":
             self.written[params["path"]] = params["content"]
-            self.send({"id": number, "result": {}})
+            self.send({"id": number, "result": None})
 
 
 @pytest.fixture
@@ -416,6 +416,19 @@ def test_wrong_requests_are_answered(editor: Make) -> None:
     assert it.unasked.get(timeout=40)["error"]["code"] == -32700
     it.send({"method": "nothing/here", "params": {}})  # no answer: it is a notification
     assert it.prompt(session) == "end_turn"
+
+
+def test_a_session_goes_on_after_a_first_message_that_failed(editor: Make) -> None:
+    it = editor([view(), replace(), finish("x is 2")])
+    session = it.open()
+    it.server.close()
+    it.prompt(session)
+    assert "nothing answers at" in it.said()
+    with ScriptServer(it.server.play, port=it.server.port) as again:
+        again.model = MODEL
+        assert it.prompt(session) == "end_turn"
+        assert it.written == {f"{it.root}/a.py": "x = 2\n"}
+        assert it.prompt(session) == "end_turn"  # and it is continued
 
 
 @pytest.mark.linux

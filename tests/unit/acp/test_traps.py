@@ -16,11 +16,11 @@ from tests.waiting import wait_for
 def test_a_dead_child_ends_the_run_with_its_last_words(
     agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "OPEN_S", 1.0)
+    monkeypatch.setattr(session, "OPEN_S", 4.0)
     it = agent(fault="mute")
     done = it.finish("say Done.")
     assert done["state"] == "failed"
-    assert "no answer to session/new in 1 s\nfake: waits for its child" in done["message"]
+    assert "no answer to session/new in 4 s\nfake: waits for its child" in done["message"]
 
 
 def test_an_agent_that_ends_at_once_says_why(agent: Make) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lcursor.chat import prompt
 from lcursor.chat.attachments import REPEATED
 from lcursor.config import ChatConfig, ModelConfig
 from lcursor.llm.pool import ModelPool
@@ -90,3 +91,17 @@ def test_what_one_sees_stays_on_the_machine_unless_it_is_mentioned(
         )
     )
     assert ModelPool(config).may_see(name, question) is may
+
+
+@pytest.mark.parametrize("mention", ["", "@screen "])
+def test_what_one_saw_does_not_reach_another_machine_later(
+    desk: Desk, server: ChatServer, monkeypatch: pytest.MonkeyPatch, mention: str
+) -> None:
+    first = desk.turn(f"{mention}What is this?", attachments=screen(desk))
+    assert CODE in last_sent(server)
+    monkeypatch.setattr("lcursor.http.endpoint.is_local", lambda _: False)
+    desk.turn("And in general?", after=first["answer"])
+    sent = [each["content"] for each in server.bodies[-1]["messages"]]
+    assert (CODE in sent[1]) == bool(mention)
+    assert (prompt.NOT_SENT in sent[1]) != bool(mention)
+    assert sent[1].endswith("What is this?")

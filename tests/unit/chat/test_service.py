@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from lcursor.chat import prompt, turn
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Op
+from lcursor.errors import Cancelled
+from lcursor.llm.pool import Connection, ModelPool
 from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, delta, refuse, say
 from tests.fakes.heard import config_of
 from tests.fakes.loopback import sse
@@ -392,3 +395,45 @@ def test_a_length_that_is_reached_is_reported(tmp_path: Path) -> None:
         assert done["reason"] == "length"
         assert server.bodies[0]["max_tokens"] == 7
         assert not desk.open(desk.chat)["messages"][1]["is_partial"]
+
+
+def test_a_question_that_was_stopped_early_is_answered_again_with_its_context(
+    desk: Desk, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (desk.root / "b.py").write_text("one = 1\n")
+
+    def stop(*_: object, **__: object) -> None:
+        raise Cancelled("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lcursor.chat.attachments.Gatherer.gather", stop)
+        first = desk.turn(
+            "See @file:b.py", attachments=[attachment("selection", "a.py:1", "two = 2")]
+        )
+    assert first["reason"] == "stopped"
+    again = desk.turn("", after=first["question"])
+    assert {each["kind"] for each in again["items"]} == {"file", "selection"}
+    sent = contents(server.bodies[-1])[-1]
+    assert "one = 1" in sent
+    assert "two = 2" in sent
+
+
+def test_an_answer_is_not_doubled_if_another_request_ends_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = ModelPool.connect
+
+    def own(pool: ModelPool, *given: Any) -> Connection:
+        return replace(connect(pool, *given), server="run")  # as of our own server
+
+    monkeypatch.setattr(ModelPool, "connect", own)
+    server, desk = scripted(tmp_path, Answer([sse(delta(content="one ")), Wait()]))
+    with server, desk:
+        number = desk.ask("Count.")
+        wait_for(lambda: desk.said(number), what="the first word")
+        known = desk.slot._models.known("fake")
+        assert known
+        known.client.close()
+        assert desk.wait("chat.done", number)["reason"] == "failed"
+        assert desk.said(number) == "one "
+        assert len(server.bodies) == 1

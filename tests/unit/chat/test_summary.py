@@ -205,6 +205,17 @@ def test_a_chat_goes_on_beyond_its_context(tmp_path: Path, clerk: Clerk) -> None
         assert done["prompt_tokens"] < 0.85 * 4096
 
 
+def test_a_file_is_attached_again_if_a_summary_replaces_it(tmp_path: Path, clerk: Clerk) -> None:
+    with Desk(tmp_path, config_of(clerk.server)) as desk:
+        (desk.root / "b.py").write_text("one = 1\n" * 850)
+        desk.open()
+        first = desk.turn("See @file:b.py")
+        done = desk.turn("Again @file:b.py", after=first["answer"])
+        assert desk.told("chat.summed")
+        assert not done["items"][0]["is_left_out"]
+        assert "one = 1" in clerk.server.bodies[-1]["messages"][-1]["content"]
+
+
 def test_a_summary_can_be_taken_back(tmp_path: Path, clerk: Clerk) -> None:
     with Desk(tmp_path, config_of(clerk.server)) as desk:
         desk.open()
