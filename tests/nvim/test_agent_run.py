@@ -480,3 +480,14 @@ def test_an_agent_from_a_chat(agent: Agent) -> None:
     agent.started(asked)
     assert agent.lines()[2] == "fix it all"
     assert talk.lines()[-1] == ""
+
+
+def test_a_step_leaves_the_cursor_where_one_writes(agent: Agent) -> None:
+    agent.started(agent.start())
+    for number in range(1, 60):
+        agent.step(number, "read", f"a{number}.py:1-2", "x\n" * 3)
+    agent.nvim.press("GAhello wor")
+    agent.step(60, "read", "b.py:1-2")
+    agent.nvim.settle()
+    agent.nvim.press("ld again")
+    assert agent.lines()[-1].endswith("hello world again")

@@ -373,3 +373,33 @@ def test_plugins_that_render_text_are_notified_at_the_end(editor: Start, host: F
     talk.done(number)
     nvim.wait_lua("return vim.list_contains(vim.g.rendered or {}, 'It **is**.')")
     assert nvim.lua("return vim.fn.bufname()").endswith("a.py")
+
+
+def test_a_queued_question_waits_while_one_adds_to_it(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("One?")
+    nvim.press("GAplease delete<Esc><CR>")  # queued
+    nvim.press("GA the")
+    talk.delta(number, "Yes.")
+    talk.done(number)
+    nvim.press(" old code")
+    assert len(host.messages("chat.send")) == 1
+    nvim.press("<Esc>")
+    assert talk.heard()["text"] == "please delete the old code"
+
+
+def test_the_last_window_is_left_under_a_float(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    Talk(nvim, host).open()
+    nvim.press("<C-w>o")
+    nvim.lua(
+        """
+        local buf = vim.api.nvim_create_buf(false, true)
+        local size = { relative = "editor", row = 0, col = 0, width = 9, height = 1 }
+        vim.api.nvim_open_win(buf, false, size)
+        """
+    )
+    nvim.press("q")
+    assert nvim.lua("return vim.bo.filetype") != "lcursor-chat"
+    assert nvim.lua("return vim.v.errmsg") == ""

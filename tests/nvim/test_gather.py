@@ -10,6 +10,7 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES, notes
 
 Start = Callable[..., Pilot]
 
@@ -262,3 +263,14 @@ def test_where_imports_lead_to(editor: Start) -> None:
         ]
         assert fitting, (text, found)
     assert nvim.lua(code, "import a", "cobol", "/r", "/r") == []
+
+
+def test_a_buffer_that_is_wiped_once_it_is_written(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "x = 1\n", "b.py": "y = 2\n"}, init=NOTES)
+    nvim.press("Anew<Esc>")
+    nvim.settle()
+    nvim.command("edit b.py")
+    nvim.press("Anew<Esc>")
+    nvim.command("write | bwipeout")
+    nvim.settle()
+    assert "an error in lcursor" not in str(notes(nvim))

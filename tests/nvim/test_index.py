@@ -326,3 +326,20 @@ def test_status_says_how_the_index_is(editor: Start, host: FakeHost) -> None:
     wake(nvim, host)
     lines = nvim.lua("return require('lcursor.commands.status').lines()")
     assert "index       ready: 1712 files, 20000 chunks, 9000 definitions" in lines
+
+
+def test_the_report_waits_until_one_has_stopped_typing(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    nvim.command("LCursor index")
+    host.wait(lambda: host.messages("index.report"))
+    nvim.press("GAnew")
+    asked = host.messages("index.report")[-1]
+    say(host, "index.reported", {"id": asked["id"], "root": root_of(nvim), **REPORT})
+    nvim.settle()
+    nvim.press("s = 1")
+    assert nvim.lines()[-1].endswith("news = 1")
+    assert host.messages("index.begin") == []
+    assert "the report waits until you are in Normal mode" in str(notes(nvim))
+    nvim.press("<Esc>")
+    nvim.settle()
+    assert nvim.lines()[0].startswith("1,712 files")

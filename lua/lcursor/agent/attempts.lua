@@ -149,7 +149,8 @@ local function report(group, rows)
     return now ~= nil and each.turn == now.key
   end)
   table.insert(words, row and ("#%d is shown"):format(row.attempt) or "no change to show")
-  local key = #vim.tbl_filter(is_own, rows) > 1 and keymaps.shown("edit", "next_alternative", 0)
+  local buf = vim.api.nvim_get_current_buf()
+  local key = #vim.tbl_filter(is_own, rows) > 1 and keymaps.shown("hunk", "next_alternative", buf)
   local hint = key and ("%s shows the next one, "):format(key) or ""
   notify.info(table.concat(words, ", "), hint .. ":LCursor agent compare lists them")
 end

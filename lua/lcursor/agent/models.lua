@@ -1,5 +1,6 @@
 -- Which model, or which agent of someone else, works on the next tasks.
 
+local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
@@ -57,16 +58,18 @@ end
 --- Let the user choose what works on the next tasks.
 function M.choose()
   requests.ask("agent.models", {}, function(offered)
-    vim.ui.select(vim.tbl_map(item_of, offered.models), {
-      prompt = "Model or agent",
-      kind = "lcursor.models",
-      format_item = function(item)
-        return vim.trim(text.of_cells(item.cells))
-      end,
-    }, function(item)
-      if item then
-        item.confirm()
-      end
+    buffers.when_normal("the choice of a model", nil, function()
+      vim.ui.select(vim.tbl_map(item_of, offered.models), {
+        prompt = "Model or agent",
+        kind = "lcursor.models",
+        format_item = function(item)
+          return vim.trim(text.of_cells(item.cells))
+        end,
+      }, function(item)
+        if item then
+          item.confirm()
+        end
+      end)
     end)
   end)
 end

@@ -110,7 +110,9 @@ local function export_row(row)
     return export.save(session.title, session.messages, "")
   end
   requests.ask("chat.open", { chat = row.chat, path = row.root }, function(opened)
-    export.save(opened.title, opened.messages, "")
+    buffers.when_normal("the file's name", nil, function()
+      export.save(opened.title, opened.messages, "")
+    end)
   end)
 end
 

@@ -1,5 +1,6 @@
 -- `:LCursor server`: shows and controls the local chat server.
 
+local buffers = require("lcursor.editor.buffers")
 local notify = require("lcursor.ui.notify")
 local ui = require("lcursor.ui.window")
 local requests = require("lcursor.host.requests")
@@ -53,9 +54,13 @@ function M.run(verb)
   end
   requests.ask("server.ask", { ["do"] = verb }, function(answer)
     if verb == "log" then
-      return open_log(answer.log)
+      return buffers.when_normal("the log", nil, function()
+        open_log(answer.log)
+      end)
     elseif verb == "status" then
-      return ui.float(M.lines(answer), "server")
+      return buffers.when_normal("the status", nil, function()
+        ui.float(M.lines(answer), "server")
+      end)
     end
     local model = answer.model ~= "" and (", " .. answer.model) or ""
     notify.info("the local server " .. (STATES[answer.state] or answer.state) .. model)

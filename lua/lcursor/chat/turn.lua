@@ -2,6 +2,7 @@
 -- send.lua starts it.
 
 local buffer = require("lcursor.chat.buffer")
+local buffers = require("lcursor.editor.buffers")
 local calls = require("lcursor.chat.calls")
 local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
@@ -85,6 +86,20 @@ local function announce(buf)
   end)
 end
 
+--- Send the draft, unless the user is writing it: then in Normal mode.
+---@param session lcursor.ChatSession
+local function follow(session)
+  local function send()
+    require("lcursor.chat.send").send(session, {}, entries.draft(session))
+  end
+  if api.nvim_get_current_buf() ~= session.buf then
+    return send()
+  end
+  buffers.when_normal("your question", function()
+    return api.nvim_buf_is_loaded(session.buf) and not session.turn
+  end, send)
+end
+
 local function show_end(session, turn, done)
   if turn.is_known then
     stream.close(turn.stream)
@@ -101,7 +116,7 @@ local function show_end(session, turn, done)
   announce(session.buf)
   if turn.is_followed and (done.reason == "stop" or done.reason == "length") then
     vim.schedule(notify.guarded(function()
-      require("lcursor.chat.send").send(session, {}, entries.draft(session))
+      follow(session)
     end))
   elseif turn.answer.call ~= "" then
     vim.schedule(notify.guarded(function()

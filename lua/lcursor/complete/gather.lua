@@ -220,7 +220,9 @@ function M.start()
     local row = api.nvim_win_get_cursor(0)[1] - 1
     local is_written = event.event == "BufWritePost"
     vim.schedule(notify.guarded(function()
-      if is_written then
+      if not api.nvim_buf_is_valid(event.buf) then
+        return
+      elseif is_written then
         local written = vim.json.encode(context.location(event.buf).path)
         for _, own in pairs(known) do
           if own.imported and own.imported:find(written, 1, true) then

@@ -1,5 +1,6 @@
 -- `:LCursor stats`: the acceptance statistics that the host keeps.
 
+local buffers = require("lcursor.editor.buffers")
 local requests = require("lcursor.host.requests")
 local rpc = require("lcursor.host.rpc")
 local text = require("lcursor.text")
@@ -130,7 +131,9 @@ function M.reset()
 end
 
 rpc.on("stats", function(params)
-  window.split("stats", M.lines(params), head(params))
+  buffers.when_normal("the statistics", nil, function()
+    window.split("stats", M.lines(params), head(params))
+  end)
 end)
 
 return M

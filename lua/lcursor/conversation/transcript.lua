@@ -135,10 +135,12 @@ end
 function M.show_end(buf)
   local last = api.nvim_buf_line_count(buf)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    if vim.fn.line("w0", win) > 1 and api.nvim_win_get_cursor(win)[1] == last then
+    local cursor = api.nvim_win_get_cursor(win)
+    if vim.fn.line("w0", win) > 1 and cursor[1] == last then
       api.nvim_win_call(win, function()
         vim.cmd("normal! zb")
       end)
+      api.nvim_win_set_cursor(win, cursor) -- `:normal` moves it left in Insert mode
     end
   end
 end

@@ -220,7 +220,7 @@ end
 --- Run something that takes the cursor away, now or as soon as the user is in Normal mode and the
 --- command-line window is closed: keys that are being typed would be lost, or taken for an answer.
 ---@param what string that waits, for the message
----@param is_wanted fun(): boolean whether it still is by then
+---@param is_wanted? fun(): boolean whether it still is by then
 ---@param fn fun()
 function M.when_normal(what, is_wanted, fn)
   if is_free() then
@@ -233,7 +233,7 @@ function M.when_normal(what, is_wanted, fn)
     pattern = { "*:n", "?" }, -- CmdwinLeave matches one character, the kind of the window
     callback = function(event)
       vim.schedule(notify.guarded(function()
-        local is_still_wanted = is_wanted()
+        local is_still_wanted = not is_wanted or is_wanted()
         if is_still_wanted and not is_free() then
           return -- until the next event
         elseif pcall(api.nvim_del_autocmd, event.id) and is_still_wanted then

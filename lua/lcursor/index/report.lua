@@ -1,6 +1,7 @@
 -- `:LCursor index`: what indexing a project would read, before it is started, and what the index
 -- holds afterwards.
 
+local buffers = require("lcursor.editor.buffers")
 local columns = require("lcursor.text").columns
 local notify = require("lcursor.ui.notify")
 local numbers = require("lcursor.text.numbers")
@@ -98,29 +99,36 @@ function M.start(path, opts)
   })
 end
 
+---@param reported table fields of `IndexReported`
+local function show(reported)
+  local root, is_begun = reported.root, reported.is_begun
+  local keys = is_begun and "r rebuild, q close" or "s start, q close"
+  local name, what = vim.fn.fnamemodify(root, ":~"), is_begun and "indexed" or "not indexed"
+  local lines = M.lines(reported, states.of(root))
+  local buf = window.split("index", lines, ("%s: %s"):format(name, what), keys)
+  local function start()
+    vim.cmd.bwipeout()
+    M.start(root, { is_confirmed = reported.is_home, rebuild = is_begun, root = root })
+  end
+  local function ask()
+    if reported.is_home and not is_begun then
+      window.confirm(("Really index all of %s?"):format(root), start)
+    else
+      start()
+    end
+  end
+  local lhs = is_begun and "r" or "s"
+  vim.keymap.set("n", lhs, notify.guarded(ask), { buffer = buf, nowait = true })
+end
+
 --- Report what indexing the project of a path would read, and offer to start.
 ---@param path string absolute
 function M.show(path)
   notify.progress("scanning files …")
   requests.ask("index.report", { path = path }, function(reported)
-    local root, is_begun = reported.root, reported.is_begun
-    local keys = is_begun and "r rebuild, q close" or "s start, q close"
-    local name, what = vim.fn.fnamemodify(root, ":~"), is_begun and "indexed" or "not indexed"
-    local lines = M.lines(reported, states.of(root))
-    local buf = window.split("index", lines, ("%s: %s"):format(name, what), keys)
-    local function start()
-      vim.cmd.bwipeout()
-      M.start(root, { is_confirmed = reported.is_home, rebuild = is_begun, root = root })
-    end
-    local function ask()
-      if reported.is_home and not is_begun then
-        window.confirm(("Really index all of %s?"):format(root), start)
-      else
-        start()
-      end
-    end
-    local lhs = is_begun and "r" or "s"
-    vim.keymap.set("n", lhs, notify.guarded(ask), { buffer = buf, nowait = true })
+    buffers.when_normal("the report", nil, function()
+      show(reported)
+    end)
   end)
 end
 

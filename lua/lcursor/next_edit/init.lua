@@ -299,6 +299,7 @@ local function jump(proposal, target)
     queue.opened(here, path)
   else
     vim.cmd("normal! m'")
+    undo.end_step(here) -- else changes at the target in Insert mode cannot be undone
   end
   local row = queue.row(here, proposal)
   if row then

@@ -160,9 +160,10 @@ function M.info(text, hint)
 end
 
 ---@param text string
-function M.warn(text)
+---@param hint? string what to do about it
+function M.warn(text, hint)
   log.warn("%s", text)
-  show(text, "", "warn")
+  show(text, hint or "", "warn")
 end
 
 ---@param err lcursor.Error

@@ -175,12 +175,8 @@ end
 ---@param buf integer
 function M.close_all(buf)
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if api.nvim_win_get_buf(win) == buf then
-      if #api.nvim_tabpage_list_wins(0) == 1 then
-        vim.cmd.enew() -- the last window cannot be closed
-      else
-        api.nvim_win_close(win, false)
-      end
+    if api.nvim_win_get_buf(win) == buf and not pcall(api.nvim_win_close, win, false) then
+      vim.cmd.enew() -- the last window cannot be closed
     end
   end
 end
