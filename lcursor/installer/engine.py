@@ -370,7 +370,7 @@ def _join_cuda(venv: Path, cuda: Path) -> Path:
 
 def expected_time(target: BuildTarget) -> str:
     """Return how long a build takes, for the user."""
-    cores = system.usable_cores()
+    cores = _jobs() if target.gpu else system.usable_cores()
     seconds = BUILD_CPU_S + (BUILD_SERVER_CPU_S if target.gpu else 0)
     if target.gpu and target.gpu.kind == "cuda":
         generations = target.gpu.version.count("+") + 1

@@ -168,7 +168,8 @@ def _keeps_engine(venv: Venv, ladder: Sequence[engine.BuildTarget]) -> bool:
     """
     is_current = venv.stamp.parts.get("engine", "").startswith(f"{engine.locked_version()}-")
     is_found = ladder[0].gpu is not None or gpu.wanted() == "cpu"
-    return venv.stamp.is_for_gpu and is_current and not is_found
+    runs = engine.cpu_runs(venv.stamp.cpu)
+    return venv.stamp.is_for_gpu and is_current and runs and not is_found
 
 
 def install_engine(venv: Venv, ladder: Sequence[engine.BuildTarget], tools: Tools) -> None:

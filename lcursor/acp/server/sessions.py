@@ -212,7 +212,7 @@ class Server:
         if params.get("configId") == "mode":
             session.mode = _known(value, MODES)
         elif params.get("configId") == "model":
-            if session.has_begun:
+            if session.has_begun or session.prompt:
                 raise Problem("the model of a session is chosen before its first message")
             session.model = _known(value, self.opened.models.names())
         else:
