@@ -57,6 +57,10 @@ DEATH_SIGNAL: Final = 1
 
 LISTENING: Final = "0A"
 """The state of a listening socket in `/proc/net/tcp`."""
+NETWORK_DISKS: Final = frozenset({
+    "afs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs",
+})  # fmt: skip
+"""Types of disks on which the kernel does not see what other machines change."""
 NO_FILE: Final = (b"/dev/zero", b"/memfd:", b"/SYSV")
 """How the names of memory begin that processes share without a file."""
 
@@ -444,6 +448,19 @@ def unix_sockets() -> set[str]:
 def kernel_setting(name: str) -> str:
     """Return the value of a setting, named as in sysctl(8); "" if there is none, as elsewhere."""
     return _word(PROC / "sys" / name.replace(".", "/"))
+
+
+def is_on_network(path: Path) -> bool:
+    """Return whether the disk of a path is on another machine; False elsewhere."""
+    found = (0, "")
+    for line in _read(PROC / "self/mountinfo").decode("utf-8", "replace").splitlines():
+        head, _, tail = line.partition(" - ")
+        words = head.split()
+        if len(words) > 4 and tail:
+            place = Path(words[4].replace("\\040", " "))
+            if path == place or path.is_relative_to(place):
+                found = max(found, (len(place.parts), tail.split()[0]))
+    return found[1] in NETWORK_DISKS
 
 
 def has_nvidia_driver() -> bool:

@@ -118,7 +118,7 @@ def agent(
             done = session.resume(resume, where, text, policy, as_json)
         else:
             done = session.start(text, where, policy or "auto", attempts, as_json)
-        if done["turn"] and apply:
+        if done["turn"] and apply and done["state"] == "done":
             session.apply(done)
         elif done["turn"]:
             _note("Review the changes in Neovim with :LCursor edit list, or apply them: --apply")
@@ -153,7 +153,9 @@ class _Session:
             self.service.start(start)
             done = self._follow(as_json)
             ends[done["run"]] = done
-            if done["is_checked"] or done["state"] == "stopped" or not done["run"]:
+            if done["state"] == "stopped":
+                return done
+            if done["is_checked"] or not done["run"]:
                 break
         return self._best(start["group"], path, ends, as_json)
 
@@ -217,6 +219,15 @@ class _Session:
         for path in guarded:
             _note(f"not written, because it runs code by itself: {path}")
 
+    def _let_decide(self, method: str, params: Mapping[str, Any]) -> None:
+        """Let the user decide on a call or a plan, or fill in a form."""
+        if method == "agent.asks":
+            choice, text = _approve(params)
+            self._send("agent.decide", id=1, ask=params["ask"], choice=choice, text=text)
+        else:
+            plan = _fill_in if params["is_question"] else _approve_plan
+            self._send("agent.approve_plan", id=1, text=plan(params["text"]))
+
     def _send(self, method: str, **params: Any) -> None:
         self.service.handlers()[method](params)
 
@@ -239,12 +250,12 @@ class _Session:
                         raise KeyboardInterrupt
                     is_stopped = True
                     self._send("agent.stop", id=1)
-                elif method == "agent.asks":
-                    choice, text = _approve(params)
-                    self._send("agent.decide", id=1, ask=params["ask"], choice=choice, text=text)
-                elif method == "agent.planned":
-                    plan = _fill_in if params["is_question"] else _approve_plan
-                    self._send("agent.approve_plan", id=1, text=plan(params["text"]))
+                elif method in ("agent.asks", "agent.planned"):
+                    try:
+                        self._let_decide(method, params)
+                    except KeyboardInterrupt:
+                        is_stopped = True
+                        self._send("agent.stop", id=1)
                 elif method != "log":
                     shown.show(method, params)
                 elif params["level"] == "error":
@@ -424,6 +435,23 @@ def _print_run(path: str, run: str) -> None:
     typer.echo(_safe("\n\n".join(filter(None, [*parts, state.message]))))
 
 
+def _ask(prompt: str) -> str:
+    """Ask on the terminal, on standard error.
+
+    Raises:
+        EOFError: there is no answer.
+        KeyboardInterrupt: the user pressed Ctrl-C instead.
+    """
+    import signal
+
+    typer.echo(prompt, nl=False, err=True)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return input().strip()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 def _approve(params: Mapping[str, Any]) -> tuple[str, str]:
     """Ask on the terminal; without one, reject."""
     _note(f"    {params['command']}\n    needs approval: {params['why']}")
@@ -431,8 +459,7 @@ def _approve(params: Mapping[str, Any]) -> tuple[str, str]:
         return "reject", NO_TERMINAL
     try:
         until = ", until a file changes" if params["is_bound"] else ""
-        answer = input(f"Run it? [y]es, yes for this [r]un{until}; or the reason against it: ")
-        answer = answer.strip()
+        answer = _ask(f"Run it? [y]es, yes for this [r]un{until}; or the reason against it: ")
     except EOFError:
         return "reject", NO_TERMINAL
     if answer.lower() in ("y", "yes", "r", "run"):
@@ -442,11 +469,11 @@ def _approve(params: Mapping[str, Any]) -> tuple[str, str]:
 
 def _approve_plan(text: str) -> str:
     """Show a plan and ask whether to carry it out; return it, or "" for no."""
-    typer.echo(_safe(text))
+    _note(text)
     if not sys.stdin.isatty():
         return ""
     try:
-        return text if input("Carry it out? [y/N] ").strip().lower() in ("y", "yes") else ""
+        return text if _ask("Carry it out? [y/N] ").lower() in ("y", "yes") else ""
     except EOFError:
         return ""
 
@@ -459,12 +486,12 @@ def _fill_in(text: str) -> str:
     for line in text.splitlines():
         name, mark, _ = line.partition(":")
         try:
-            answer = input(f"{_safe(line)} ") if mark and name.isidentifier() else None
+            answer = _ask(f"{_safe(line)} ") if mark and name.isidentifier() else None
         except EOFError:
             return ""
         filled.append(line if not answer else f"{name}: {answer}")
         if answer is None:
-            typer.echo(_safe(line))
+            _note(line)
     return "\n".join(filled)
 
 

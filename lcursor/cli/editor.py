@@ -43,10 +43,11 @@ def try_out(
 ) -> None:
     """Open a Neovim with lcursor and without your own configuration."""
     from lcursor.drive.editor import ROOT, prepare_home
+    from lcursor.storage import folders
 
     neovim = find_neovim()
     home = Path(tempfile.gettempdir()) / f"lcursor-try-{os.getuid()}"
-    home.mkdir(mode=0o700, exist_ok=True)
+    folders.make_private(home)  # another user may have created it
     environment = {**os.environ, **prepare_home(home, init="", plugin=True)}
     names = [str(path) for path in files or [ROOT / "lcursor/fim/kv.py"]]
     os.execve(neovim, [str(neovim), *names], environment)  # noqa: S606 - no shell is meant

@@ -57,6 +57,8 @@ NEEDS_MODEL = frozenset(["model", "gpu_layers", "main_gpu", "threads", "context_
 FAR_ROWS = STEP_LINES
 """Distance in rows between two cursors whose next batches have little in common."""
 
+REOPEN_S = 60.0
+"""Time after which a server is tried again whose key, for example, could not be read."""
 BUSY_S = 1.0
 """Pause of idle work while other programs use all cores."""
 
@@ -105,6 +107,8 @@ class Completer:
         self._measures_speed = measures_speed  # False once it was measured
         self._engine: Backend | None = None  # used on the engine's thread
         self._clock, self._used_s = clock, clock()
+        self._opens_s = 0.0
+        """When a backend that could not be opened may be tried again."""
         self._is_unloaded = False  # after a long time without requests
         self._is_stopped = threading.Event()  # also used while there is no engine
         self._is_closing = False
@@ -192,7 +196,7 @@ class Completer:
 
     def _unload(self) -> None:
         """Save the KV cache, and free the model."""
-        engine, self._engine = self._engine, None
+        engine, self._engine, self._opens_s = self._engine, None, 0.0
         self._answered, self._shown_percent, self._failure = None, -1, None
         if engine is None:
             return
@@ -223,8 +227,11 @@ class Completer:
 
         Reports each failure only once.
         """
+        if self._engine is None and self._clock() < self._opens_s:
+            return None
         try:
             if self._engine is None:
+                self._opens_s = self._clock() + REOPEN_S  # unless it succeeds
                 self._engine = self._open_backend(
                     self._config, self._progress, self.ring, self._improved
                 )
@@ -271,6 +278,8 @@ class Completer:
             return self._done(job, "cancelled")
         if isinstance(job.work, Warm):
             return self._warm(job.work.position)
+        if not isinstance(job.work, FindAlternatives) and job.work["trigger"] == "manual":
+            self._opens_s = 0.0
         # A server is tried again at each request; a model that cannot be loaded is not.
         engine = self._connect() if self._config.endpoint else self._engine
         if engine is None:

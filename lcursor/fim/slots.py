@@ -32,7 +32,8 @@ T = TypeVar("T")
 
 SLICE_TOKENS = 64
 """Prompt tokens per batch on a CPU, 0.3 s for 0.5B; the abort flag is checked between batches.
-64 take no longer than 48 there. A rest of up to half that size joins the last batch."""
+64 take no longer than 48 there. A rest of up to half that size joins the last batch, or shares
+it if both are more than the context takes."""
 MIN_SHARED = 48
 """Minimum tokens that a slot must share with a prompt to be chosen for it."""
 MIN_PRESERVED = 96
@@ -344,9 +345,11 @@ class SlotCache:
             abort = self._context.abort
             if abort.is_set() and not self._has_pending_shift:
                 raise Cancelled("superseded by a newer request")
-            stop = start + self._slice_tokens
-            if len(tokens) - stop <= max(outputs, self._slice_tokens // 2):
+            stop, left = start + self._slice_tokens, len(tokens) - start
+            if left - self._slice_tokens <= max(outputs, self._slice_tokens // 2):
                 stop = len(tokens)
+                if left > self._context.batch_tokens:  # two batches of about the same size
+                    stop -= max(outputs, left // 2)
             part = tokens[start:stop]
             is_last = stop == len(tokens)
             with abort.between_batches() if self._has_pending_shift else nullcontext():

@@ -224,6 +224,8 @@ def open_watches(root: Path, on_entry: OnEntry, on_lost: Callable[[], None]) -> 
     Raises:
         WatchFailed: watching is impossible.
     """
+    if system.is_on_network(root):
+        raise WatchFailed("the project is on a disk of another machine, which reports no changes")
     return InotifyWatches(on_entry, on_lost) if IS_LINUX else TreeWatches(root, on_entry)
 
 

@@ -79,10 +79,12 @@ def main() -> int:
     except (OSError, LcursorError) as error:
         sys.stderr.write(f"the index worker of {root} cannot start: {error}\n")
         return 1
-    holds_lock = functools.partial(file_lock.is_same_file, process.lock_path, lock)
+
+    def can_be_found() -> bool:
+        return file_lock.is_same_file(process.lock_path, lock) and os.path.lexists(address)
 
     async def serve() -> None:
-        server = Server(root, options.embedder, options.idle_s, holds_lock)
+        server = Server(root, options.embedder, options.idle_s, can_be_found)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.end)
@@ -118,13 +120,13 @@ class Server:
 
     Args:
         idle_s: time without a client after which the server stops.
-        holds_lock: returns whether this process is still the worker; called every few seconds.
+        can_be_found: returns whether this process is still the worker; called every few seconds.
     """
 
     def __init__(
-        self, root: Path, embedder: str, idle_s: float, holds_lock: Callable[[], bool]
+        self, root: Path, embedder: str, idle_s: float, can_be_found: Callable[[], bool]
     ) -> None:
-        self._idle_s, self._holds_lock = idle_s, holds_lock
+        self._idle_s, self._can_be_found = idle_s, can_be_found
         self._sessions: set[Session] = set()
         self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
@@ -164,11 +166,12 @@ class Server:
         self._end.set()
 
     async def _wait(self) -> None:
+        """Wait for the end: nobody needs it, or nobody can find it, as its files were deleted."""
         while not self._end.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._end.wait(), min(self._idle_s, 5.0))
             is_idle = not self._sessions and time.monotonic() - self._alone_s >= self._idle_s
-            if is_idle or not self._holds_lock():
+            if is_idle or not self._can_be_found():
                 return
 
     # Requests

@@ -15,6 +15,10 @@ TokenKind = Literal["name", "number", "string", "sign"]
 Class = Literal["replace", "insert", "delete", "insert lines", "delete lines", "format"]
 
 MAX_EDIT_LINES: Final = 20
+MAX_EDIT_CHARS: Final = 8000
+"""Comparing more takes over half a second."""
+MAX_LINE_CHARS: Final = 4000
+"""Longer lines have no tokens: they are data."""
 """An edit of more lines is no cause of a proposal."""
 NAME: Final = re.compile(r"[^\W\d]\w*")
 KEYWORDS: Final = frozenset({
@@ -72,9 +76,13 @@ class Change:
         return (old.text, new.text) if is_name else None
 
 
-@lru_cache(maxsize=4096)
 def tokenize(line: str, row: int = 0) -> tuple[Token, ...]:
-    """Return the tokens of a line, without white space."""
+    """Return the tokens of a line, without white space; none of a very long one."""
+    return _tokenize(line, row) if len(line) <= MAX_LINE_CHARS else ()
+
+
+@lru_cache(maxsize=4096)
+def _tokenize(line: str, row: int) -> tuple[Token, ...]:
     found = []
     for match in _TOKEN.finditer(line):
         if match.lastgroup != "space":
@@ -90,7 +98,12 @@ def tokens(lines: Sequence[str]) -> list[Token]:
 
 @lru_cache(maxsize=256)
 def changes(edit: Edit) -> tuple[Change, ...]:
-    """Return the tokens that an edit replaced; a run of the same length is split into pairs."""
+    """Return the tokens that an edit replaced; a run of the same length is split into pairs.
+
+    None of an edit of more than `MAX_EDIT_CHARS`.
+    """
+    if _is_long(edit):
+        return ()
     old, new = tokens(edit.old), tokens(edit.new)
     matcher = SequenceMatcher(
         None, [one.text for one in old], [one.text for one in new], autojunk=False
@@ -122,4 +135,10 @@ def classify(edit: Edit) -> Class:
 
 def is_cause(edit: Edit) -> bool:
     """Return whether an edit is small enough to predict from, and changes more than white space."""
-    return max(len(edit.old), len(edit.new)) <= MAX_EDIT_LINES and classify(edit) != "format"
+    is_small = max(len(edit.old), len(edit.new)) <= MAX_EDIT_LINES
+    return is_small and not _is_long(edit) and classify(edit) != "format"
+
+
+def _is_long(edit: Edit) -> bool:
+    """Return whether a comparison would take too long: its time grows with the square."""
+    return max(sum(map(len, edit.old)), sum(map(len, edit.new))) > MAX_EDIT_CHARS

@@ -49,10 +49,14 @@ class _Folder(NamedTuple):
     entries: int
     folders: tuple[str, ...]
     covered: tuple[str, ...]
+    judged: tuple[str, ...]
+    """Files that are covered if their content is secret."""
 
 
 _known: dict[str, _Folder] = {}
 """By absolute path; a later walk reads only the folders that changed."""
+_judged: dict[str, tuple[int, int, bool]] = {}
+"""Time of the last change, size and verdict of files, by absolute path."""
 
 
 def covered(top: str) -> list[str]:
@@ -60,7 +64,11 @@ def covered(top: str) -> list[str]:
 
     Does not follow links.
     """
-    return [f"{path}/{name}" for path, folder in _walk(top) for name in folder.covered]
+    found = list[str]()
+    for path, folder in _walk(top):
+        found += (f"{path}/{name}" for name in folder.covered)
+        found += (f"{path}/{name}" for name in folder.judged if _has_secret(path, name))
+    return found
 
 
 def repositories(top: str) -> list[str]:
@@ -92,18 +100,22 @@ def _look(path: str) -> _Folder:
     known = _known.get(path)
     if known and known.identity == identity:
         return known
-    folders, hidden, count, name = list[str](), list[str](), 0, os.path.basename(path)
+    folders, hidden, judged = list[str](), list[str](), list[str]()
+    count, name = 0, os.path.basename(path)
     with os.scandir(path) as entries:
         for entry in entries:
             count += 1
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
             elif entry.is_file(follow_symlinks=False):
-                if _is_secret(path, name, entry.name):
+                is_secret = _is_secret_name(name, entry.name)
+                if is_secret is None:
+                    judged.append(entry.name)
+                elif is_secret:
                     hidden.append(entry.name)
             elif not entry.is_symlink():
                 hidden.append(entry.name)
-    looked_at = _Folder(identity, count, tuple(folders), tuple(hidden))
+    looked_at = _Folder(identity, count, tuple(folders), tuple(hidden), tuple(judged))
     if time.time_ns() - status.st_ctime_ns > FRESH_NS:
         if len(_known) >= MAX_KNOWN:
             _known.clear()
@@ -111,16 +123,38 @@ def _look(path: str) -> _Folder:
     return looked_at
 
 
-def _is_secret(path: str, folder: str, name: str) -> bool:
-    if name == "config" and folder in MANAGERS:
-        return PASSWORD.search(_content(f"{path}/{name}")) is not None
-    if f"{folder}/{name}" in ACTIVATION:
-        return VARIABLE.search(_content(f"{path}/{name}")) is not None
+def _is_secret_name(folder: str, name: str) -> bool | None:
+    """Return whether a file is secret by its name; None if its content decides."""
+    if (name == "config" and folder in MANAGERS) or f"{folder}/{name}" in ACTIVATION:
+        return None
     if not is_secret_path(f"{folder}/{name}"):
         return False
-    if name[0] == "." or folder[:1] == "." or ".env" in name or name.endswith(SETTINGS):
-        return True
-    return has_private_key(_content(f"{path}/{name}"))
+    is_secret = name[0] == "." or folder[:1] == "." or ".env" in name or name.endswith(SETTINGS)
+    return is_secret or None
+
+
+def _has_secret(folder: str, name: str) -> bool:
+    """Return whether the content of a file is secret; it may change in place."""
+    path = f"{folder}/{name}"
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False  # commands cannot read it either
+    known = _judged.get(path)
+    if known and known[:2] == (status.st_ctime_ns, status.st_size):
+        return known[2]
+    content, parent = _content(path), os.path.basename(folder)
+    if name == "config" and parent in MANAGERS:
+        is_secret = PASSWORD.search(content) is not None
+    elif f"{parent}/{name}" in ACTIVATION:
+        is_secret = VARIABLE.search(content) is not None
+    else:
+        is_secret = has_private_key(content)
+    if time.time_ns() - status.st_ctime_ns > FRESH_NS:
+        if len(_judged) >= MAX_KNOWN:
+            _judged.clear()
+        _judged[path] = status.st_ctime_ns, status.st_size, is_secret
+    return is_secret
 
 
 def _content(path: str) -> bytes:

@@ -152,7 +152,7 @@ class FakeContext:
     def decode(
         self, tokens: Sequence[int], position: int, sequence: int = 0, outputs: int = 1
     ) -> None:
-        assert 0 < outputs <= len(tokens)
+        assert 0 < outputs <= len(tokens) <= self.batch_tokens
         if len(self.held) + len(tokens) > self.room:
             raise OutOfMemory("full")
         last = self.length(sequence)

@@ -38,12 +38,14 @@ class Shell:
             (self.root / name).write_text(text)
         self.env = {**os.environ, "LCURSOR_DATA": str(folder / "data"), "PYTHONPATH": str(ROOT)}
 
-    def begin(self, *words: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    def begin(
+        self, *words: str, stderr: int = subprocess.PIPE, stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "lcursor", "agent", "--url", self.server.url, *words],
             cwd=self.root,
             env=self.env,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -145,6 +147,34 @@ def test_an_interrupt_stops_the_run(shell: Callable[..., Shell]) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "continue it with --resume 2" in err
+
+
+def test_changes_of_a_run_that_was_stopped_are_not_written(shell: Callable[..., Shell]) -> None:
+    it = shell([view(), replace(), Fault.SILENCE])
+    process = it.begin("Set", "x.", "--apply")
+    wait_for(lambda: len(it.server.prompts) > 2, 60, "the request")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Review the changes" in err
+    assert (it.root / "a.py").read_text() == FILES["a.py"]
+
+
+def test_an_interrupt_at_a_question_stops_the_run(shell: Callable[..., Shell]) -> None:
+    it = shell([bash("touch made", escalate="it must"), finish()])
+    screen, terminal = pty.openpty()
+    process = it.begin("Touch", "--json", stderr=terminal, stdin=terminal)
+    os.close(terminal)
+    seen = ""
+    while "reason against it: " not in seen:
+        assert select.select([screen], [], [], 60)[0], seen
+        seen += os.read(screen, 4096).decode("utf-8", "replace")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    os.close(screen)
+    assert process.returncode == 130
+    assert [json.loads(line) for line in out.splitlines()][-1]["state"] == "stopped"
+    assert not (it.root / "made").exists()
 
 
 def test_files_that_run_code_are_not_written(shell: Callable[..., Shell]) -> None:

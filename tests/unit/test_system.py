@@ -38,6 +38,7 @@ def test_nothing_is_known_of_the_machine() -> None:
     assert system.unix_sockets() == set()
     assert system.kernel_setting("kernel.pid_max") == ""
     assert not system.has_nvidia_driver()
+    assert not system.is_on_network(Path("/"))
     system.trim_memory()
     here, there = socket.socketpair()
     with here, there:
@@ -97,3 +98,22 @@ def test_no_call_of_the_kernel_by_its_number(monkeypatch: pytest.MonkeyPatch) ->
         system.has_openat2.cache_clear()
     system.lower_priority(5)
     assert called == []
+
+
+@pytest.mark.parametrize(
+    ("path", "is_far"),
+    [("/home/me/p", False), ("/mnt/nas/p", True), ("/mnt/nas", True), ("/mnt/my disk/p", True),
+     ("/mnt/nas2/p", False), ("/mnt/nas/local/p", False)],
+)  # fmt: skip
+def test_disks_of_other_machines_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, is_far: bool
+) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/mountinfo").write_text(
+        "22 1 0:1 / / rw - overlay overlay rw\n"
+        "23 22 0:2 / /mnt/nas rw shared:1 - nfs4 nas:/x rw\n"
+        "24 22 0:3 / /mnt/my\\040disk rw - cifs //nas/y rw\n"
+        "25 23 0:4 / /mnt/nas/local rw - ext4 /dev/sda rw\n"
+    )
+    monkeypatch.setattr(system, "PROC", tmp_path)
+    assert system.is_on_network(Path(path)) == is_far

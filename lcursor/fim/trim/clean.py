@@ -11,6 +11,7 @@ import re
 from lcursor.fim.trim.cursor import CursorContext
 
 MIN_ECHO = 4
+MAX_ECHO = 80
 """Minimum characters; see `without_echo`."""
 
 
@@ -58,12 +59,17 @@ def without_echo(text: str, cursor: CursorContext) -> str:
     """
     echoes = [
         cursor.line[at:]
-        for at in range(len(cursor.line) - len(cursor.line.lstrip()), len(cursor.line))
+        for at in range(_first_echo(cursor.line), len(cursor.line))
         if _is_echo(cursor.line, at)
     ]
     if any(echo.startswith(text) and echo != text for echo in echoes):
         return ""
     return text[max((len(echo) for echo in echoes if text.startswith(echo)), default=0) :]
+
+
+def _first_echo(line: str) -> int:
+    indent = len(line) - len(line.lstrip())
+    return max(indent, len(line) - MAX_ECHO)
 
 
 def _is_echo(line: str, at: int) -> bool:

@@ -207,3 +207,21 @@ def test_a_server_is_connected_once_and_again_after_it_was_lost(
     completer.request(request(3))
     models.wait("fim.done", 3)
     assert connected == [True, True]
+
+
+def test_a_server_whose_key_cannot_be_read_is_not_asked_at_each_key(
+    models: Models, completer: Completer
+) -> None:
+    models.acts["open"] = fail
+    completer.configure(REMOTE)
+    models.wait_call("open", 2)
+    for number in range(1, 4):
+        completer.request(request(number))
+        assert models.wait("fim.done", number)["reason"] == "failed"
+    assert len(models.names("open")) == 2
+    completer.request(request(4) | {"trigger": "manual"})
+    assert models.wait("fim.done", 4)["reason"] == "failed"
+    assert len(models.names("open")) == 3
+    del models.acts["open"]
+    completer.request(request(5) | {"trigger": "manual"})
+    assert models.wait("fim.done", 5)["reason"] != "failed"

@@ -15,7 +15,7 @@ from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import kv
 from lcursor.fim.kv import GAP
 from lcursor.fim.prompt import Prompt
-from lcursor.fim.slots import SequenceIds, SlotCache, Slots
+from lcursor.fim.slots import SLICE_TOKENS, SequenceIds, SlotCache, Slots
 from tests.fakes.llama import FakeContext
 
 SUF, MID = 100, 101
@@ -363,3 +363,16 @@ def test_typing_beyond_the_gap_keeps_a_slot_with_the_same_suffix_correct() -> No
         slots.prefill(prompt(before, after))
         for cache in slots.all():
             agree(memory, cache)
+
+
+@pytest.mark.parametrize("slice_tokens", [SLICE_TOKENS, 512])
+@pytest.mark.parametrize("draft", [0, 1, 300])
+@pytest.mark.parametrize("length", [1, 63, 97, 511, 512, 513, 700, 768, 769, 1200, 1800, 2047])
+def test_no_batch_is_larger_than_the_context_takes(
+    length: int, draft: int, slice_tokens: int
+) -> None:
+    memory = FakeContext()
+    cache = SlotCache(memory, slice_tokens=slice_tokens)  # type: ignore[arg-type]
+    cache.prefill(spm(list(range(1, length))), draft=list(range(5000, 5000 + draft)))
+    assert sum(memory.batches) >= length + draft  # the fake context rejects larger batches
+    agree(memory, cache)

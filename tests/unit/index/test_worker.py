@@ -349,7 +349,7 @@ def test_a_worker_runs_while_it_has_a_client_and_the_lock(
 
     async def serve() -> None:
         address = tmp_path / "s"
-        server = Server(root, "none", idle_s=0.01, holds_lock=holds_lock)
+        server = Server(root, "none", idle_s=0.01, can_be_found=holds_lock)
         server._alone_s = math.inf  # until the first client has left
         serving = asyncio.create_task(server.serve(address))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -438,3 +439,13 @@ def test_rows_and_texts_before_edits() -> None:
     assert [history.original_row(row, edits) for row in range(5)] == [0, None, None, 2, 3]
     undone = [edits[0], edits[1], Edit("p", 4, ("d",), ("e",))]
     assert history.without_undone(undone) == edits[:1]
+
+
+def test_an_edit_of_a_very_long_line_is_no_cause_and_takes_no_time() -> None:
+    data = ", ".join(f'"key{n}": {n}' for n in range(20_000))
+    edit = Edit("/p/a.json", 0, (data,), (data.replace("key77", "name"),))
+    began_s = time.monotonic()
+    assert not tokens.is_cause(edit)
+    assert tokens.changes(edit) == ()
+    assert tokens.tokenize(data) == ()
+    assert time.monotonic() - began_s < 1

@@ -129,3 +129,23 @@ def test_nothing_is_covered_behind_a_link_of_the_copy(tmp_path: Path) -> None:
     made = mounts.with_mount_points(seen, tree, root)
     assert not any(each.target.startswith(f"{root}/vendor") for each in made)
     assert any(each.target == f"{root}/vendor/app/.env" for each in seen)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("conda-meta/state", '{"env_vars": {}}', '{"env_vars": {"API_KEY": "x"}}'),
+        (".bundle/config", "BUNDLE_PATH: x\n", "BUNDLE_GEMS__X__COM: user:secret\n"),
+        ("auth/credentials.py", "x = 1\n", KEY),
+    ],
+)
+def test_a_secret_that_is_written_into_a_known_file_is_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, before: str, after: str
+) -> None:
+    monkeypatch.setattr(covers, "FRESH_NS", 0)
+    write(tmp_path, **{name: before})
+    assert names(tmp_path) == set()
+    (tmp_path / name).write_text(after)  # in place: its folder does not change
+    assert names(tmp_path) == {name}
+    (tmp_path / name).write_text(before)
+    assert names(tmp_path) == set()
