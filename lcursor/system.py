@@ -457,9 +457,9 @@ def is_on_network(path: Path) -> bool:
         head, _, tail = line.partition(" - ")
         words = head.split()
         if len(words) > 4 and tail:
-            place = Path(words[4].replace("\\040", " "))
-            if path == place or path.is_relative_to(place):
-                found = max(found, (len(place.parts), tail.split()[0]))
+            mounted = Path(words[4].replace("\\040", " "))
+            if path == mounted or path.is_relative_to(mounted):
+                found = max(found, (len(mounted.parts), tail.split()[0]))
     return found[1] in NETWORK_DISKS
 
 

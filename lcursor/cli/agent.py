@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from lcursor.cli import options
+from lcursor.cli.questions import approve, approve_plan, fill_in, note, safe
 from lcursor.errors import EditFailed
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 INTERRUPT = "interrupt"
 STATUS = {"done": 0, "stopped": INTERRUPTED}
-NO_TERMINAL = "there is no terminal to approve it on"
 MARKS = {"done": "✓", "failed": "✗", "rejected": "–", "running": "…", "waiting": "?"}
 TARGET_COLUMNS = 48
 TICK_S = 0.5
@@ -121,7 +121,7 @@ def agent(
         if done["turn"] and apply and done["state"] == "done":
             session.apply(done)
         elif done["turn"]:
-            _note("Review the changes in Neovim with :LCursor edit list, or apply them: --apply")
+            note("Review the changes in Neovim with :LCursor edit list, or apply them: --apply")
     raise typer.Exit(STATUS.get(done["state"], 1))
 
 
@@ -178,8 +178,8 @@ class _Session:
         for row in rows:
             tests = f"tests {row['tests']}" if row["tests"] else "tests not run"
             size = f"+{row['added']} -{row['removed']}"
-            _note(f"attempt {row['attempt']}: {row['state']}, {tests}, {size}")
-        _note(f"attempt {rows[0]['attempt']} is the best")
+            note(f"attempt {row['attempt']}: {row['state']}, {tests}, {size}")
+        note(f"attempt {rows[0]['attempt']} is the best")
         return best
 
     def resume(
@@ -215,17 +215,17 @@ class _Session:
             written = self.histories.write(cast("EditWrite", row))
             if written["problem"]:
                 raise EditFailed(written["problem"])
-            _note("The changes are written; :LCursor edit undo reverts them")
+            note("The changes are written; :LCursor edit undo reverts them")
         for path in guarded:
-            _note(f"not written, because it runs code by itself: {path}")
+            note(f"not written, because it runs code by itself: {path}")
 
     def _let_decide(self, method: str, params: Mapping[str, Any]) -> None:
         """Let the user decide on a call or a plan, or fill in a form."""
         if method == "agent.asks":
-            choice, text = _approve(params)
+            choice, text = approve(params)
             self._send("agent.decide", id=1, ask=params["ask"], choice=choice, text=text)
         else:
-            plan = _fill_in if params["is_question"] else _approve_plan
+            plan = fill_in if params["is_question"] else approve_plan
             self._send("agent.approve_plan", id=1, text=plan(params["text"]))
 
     def _send(self, method: str, **params: Any) -> None:
@@ -259,7 +259,7 @@ class _Session:
                 elif method != "log":
                     shown.show(method, params)
                 elif params["level"] == "error":
-                    _note(params["message"])
+                    note(params["message"])
                 if method == "agent.done":
                     return params
                 progress.follow(method, params)
@@ -305,7 +305,7 @@ class _Progress:
 
         if self._live is None:
             return
-        words = [_safe(self._doing), f"{time.monotonic() - self._since_s:.0f} s"]
+        words = [safe(self._doing), f"{time.monotonic() - self._since_s:.0f} s"]
         if self._chars:
             words.append(f"about {round(self._chars / BYTES_PER_TOKEN)} tokens")
         self._live.update(escape(", ".join(words)))
@@ -354,35 +354,35 @@ class _Lines:
         """Print a message."""
         if method == "agent.started":
             dialect, sandbox = params["dialect"], params["sandbox"]
-            _note(f"run {params['run']}: {params['model']}, {dialect} calls, sandbox {sandbox}")
+            note(f"run {params['run']}: {params['model']}, {dialect} calls, sandbox {sandbox}")
             if params["note"]:
-                _note(params["note"])
+                note(params["note"])
         elif method == "agent.status":
             self._status = params
         elif method == "agent.step" and params["state"] not in ("running", "waiting"):
             line = _shortened(params["target"])
             mark, result = MARKS[params["state"]], params["result"]
-            _note(
+            note(
                 f"{params['number']:3} {mark} {params['kind']:7} {line:{TARGET_COLUMNS}} "
                 f"{params['seconds']:5.1f} s  {result}"
             )
         elif method == "error":
-            _note(f"lcursor: {'. '.join(filter(None, (params['message'], params['hint'])))}")
+            note(f"lcursor: {'. '.join(filter(None, (params['message'], params['hint'])))}")
         elif method == "agent.done":
             self._end(params)
 
     def _end(self, done: Mapping[str, Any]) -> None:
         if done["message"]:
-            typer.echo(_safe(done["message"]))
+            typer.echo(safe(done["message"]))
         if done["state"] not in ("done", "failed"):
-            _note(f"lcursor: the run is {done['state']}; continue it with --resume {done['run']}")
+            note(f"lcursor: the run is {done['state']}; continue it with --resume {done['run']}")
         if done["turn"]:
             added, removed = self._status.get("added", 0), self._status.get("removed", 0)
             tests = "; the tests pass" if done["is_checked"] else ""
             files = "1 file" if len(done["paths"]) == 1 else f"{len(done['paths'])} files"
-            _note(f"{files} changed, +{added} -{removed}{tests}")
+            note(f"{files} changed, +{added} -{removed}{tests}")
             for path in done["paths"]:
-                _note(f"  {path}")
+                note(f"  {path}")
 
 
 def _shortened(target: str) -> str:
@@ -397,7 +397,7 @@ def _session(config: Config, secrets: Sequence[str]) -> Iterator[_Session]:
     from lcursor.agent.standalone import open_service
 
     session = _Session()
-    with open_service(config, session.emit, secrets, _note, ForeignAgentsOf) as opened:
+    with open_service(config, session.emit, secrets, note, ForeignAgentsOf) as opened:
         session.service, session.histories = opened.service, opened.histories
         yield session
 
@@ -416,7 +416,7 @@ def _print_list(path: str, as_json: bool) -> None:
             at = datetime.fromtimestamp(each["at_s"]).strftime("%Y-%m-%d %H:%M")
             task = each["task"].partition("\n")[0]
             line = f"{each['run']}  {at}  {each['state']:8} {each['steps']:>3}  {task}"
-            typer.echo(_safe(line))
+            typer.echo(safe(line))
     if not rows and not as_json:
         typer.echo("This project has no runs", err=True)
 
@@ -432,67 +432,7 @@ def _print_run(path: str, run: str) -> None:
         parts.append(step.text.strip())
         head = f"{step.number} {MARKS[step.shown_state]} {step.kind} {step.target}"
         parts.append(f"{head}\n{step.observation.text if step.observation else ''}")
-    typer.echo(_safe("\n\n".join(filter(None, [*parts, state.message]))))
-
-
-def _ask(prompt: str) -> str:
-    """Ask on the terminal, on standard error.
-
-    Raises:
-        EOFError: there is no answer.
-        KeyboardInterrupt: the user pressed Ctrl-C instead.
-    """
-    import signal
-
-    typer.echo(prompt, nl=False, err=True)
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return input().strip()
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
-def _approve(params: Mapping[str, Any]) -> tuple[str, str]:
-    """Ask on the terminal; without one, reject."""
-    _note(f"    {params['command']}\n    needs approval: {params['why']}")
-    if not sys.stdin.isatty():
-        return "reject", NO_TERMINAL
-    try:
-        until = ", until a file changes" if params["is_bound"] else ""
-        answer = _ask(f"Run it? [y]es, yes for this [r]un{until}; or the reason against it: ")
-    except EOFError:
-        return "reject", NO_TERMINAL
-    if answer.lower() in ("y", "yes", "r", "run"):
-        return ("run" if answer.lower().startswith("r") else "once"), ""
-    return "reject", "" if answer.lower() in ("n", "no") else answer
-
-
-def _approve_plan(text: str) -> str:
-    """Show a plan and ask whether to carry it out; return it, or "" for no."""
-    _note(text)
-    if not sys.stdin.isatty():
-        return ""
-    try:
-        return text if _ask("Carry it out? [y/N] ").lower() in ("y", "yes") else ""
-    except EOFError:
-        return ""
-
-
-def _fill_in(text: str) -> str:
-    """Ask for the fields of a form; return it filled in, or "" to decline."""
-    if not sys.stdin.isatty():
-        return ""
-    filled = []
-    for line in text.splitlines():
-        name, mark, _ = line.partition(":")
-        try:
-            answer = _ask(f"{_safe(line)} ") if mark and name.isidentifier() else None
-        except EOFError:
-            return ""
-        filled.append(line if not answer else f"{name}: {answer}")
-        if answer is None:
-            _note(line)
-    return "\n".join(filled)
+    typer.echo(safe("\n\n".join(filter(None, [*parts, state.message]))))
 
 
 @contextmanager
@@ -505,12 +445,3 @@ def _interrupts(messages: SimpleQueue[tuple[str, Mapping[str, Any]]]) -> Iterato
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _note(text: str) -> None:
-    typer.echo(_safe(text), err=True)
-
-
-def _safe(text: str) -> str:
-    """Replace control characters: a terminal would execute those that a model writes."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

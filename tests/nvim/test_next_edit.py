@@ -494,20 +494,3 @@ def test_lines_below_the_last_one(start: Open, host: FakeHost) -> None:
     assert desk.texts() == ["return Y"]
     desk.nvim.press("<Tab>")
     assert desk.nvim.lines()[-1] == "    return Y"
-
-
-def test_what_is_typed_at_a_target_in_insert_mode_can_be_undone(start: Open) -> None:
-    desk = start()
-    nvim = desk.nvim
-    nvim.press("gg/timeout<CR>cwdeadline")
-    nvim.press("<Right><Right><Right>")
-    desk.answer()
-    nvim.press("  ")
-    desk.wait_drawn()
-    before = nvim.lines()
-    nvim.press("<Tab><Del><Del><Del>XYZ<Esc>")
-    assert nvim.lines()[2] == "    session.wait(XYZeout)"
-    nvim.press("u")
-    assert nvim.lines() == before
-    nvim.press("uu")
-    assert nvim.lines() == RENAME.splitlines()

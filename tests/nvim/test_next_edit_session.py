@@ -242,3 +242,20 @@ def test_reading_files_asks_git_nothing(start: Open) -> None:
     assert desk.nvim.lua("return _G.calls") == 0
     desk.nvim.press("dw")
     desk.nvim.wait_lua("return _G.calls > 0")
+
+
+def test_what_is_typed_at_a_target_in_insert_mode_can_be_undone(start: Open) -> None:
+    desk = start({"a.py": RENAME})
+    nvim = desk.nvim
+    nvim.press("gg/timeout<CR>cwdeadline")
+    nvim.press("<Right><Right><Right>")
+    desk.answer()
+    nvim.press("  ")
+    desk.wait_drawn()
+    before = nvim.lines()
+    nvim.press("<Tab><Del><Del><Del>XYZ<Esc>")
+    assert nvim.lines()[2] == "    session.wait(XYZeout)"
+    nvim.press("u")
+    assert nvim.lines() == before
+    nvim.press("uu")
+    assert nvim.lines() == RENAME.splitlines()
