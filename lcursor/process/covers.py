@@ -8,16 +8,18 @@ those of secrets only if there is a private key in the file. Any thread.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from lcursor.project.reading import open_regular
-from lcursor.project.secrets import has_private_key, is_secret_path
+from lcursor.project.secrets import SecretGlobs, has_private_key, is_secret_path
 
 MAX_ENTRIES: Final = 200_000
 MAX_S: Final = 2.0
@@ -59,16 +61,27 @@ _judged: dict[str, tuple[int, int, bool]] = {}
 """Time of the last change, size and verdict of files, by absolute path."""
 
 
-def covered(top: str) -> list[str]:
+def covered(top: str, globs: Sequence[str] = ()) -> list[str]:
     """Return what is to be covered below a folder, as absolute paths, the least deep first.
 
     Does not follow links.
+
+    Args:
+        globs: of the user, for more files.
     """
-    found = list[str]()
+    found, own = list[str](), SecretGlobs(Path("/"), globs)
     for path, folder in _walk(top):
+        if globs:
+            with contextlib.suppress(OSError):
+                found += (each for each in _files(path) if own.reason(each.lstrip("/")))
         found += (f"{path}/{name}" for name in folder.covered)
         found += (f"{path}/{name}" for name in folder.judged if _has_secret(path, name))
-    return found
+    return [*dict.fromkeys(found)]
+
+
+def _files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        yield from (each.path for each in entries if each.is_file(follow_symlinks=False))
 
 
 def repositories(top: str) -> list[str]:

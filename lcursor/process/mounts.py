@@ -228,6 +228,7 @@ def all_mounts(
     environments: Iterable[Path] = (),
     writable: Sequence[Path] = (),
     private: Iterable[Path] = (),
+    secrets: Sequence[str] = (),
     *,
     can_cover: bool = True,
 ) -> list[Mount]:
@@ -240,12 +241,14 @@ def all_mounts(
     """
     shown, hidden, project = list(of_system()), list[Mount](), Path(os.path.realpath(root))
 
-    def show(mounts: Iterable[Mount], *, may_be_bare: bool = can_cover) -> None:
+    def show(
+        mounts: Iterable[Mount], globs: Sequence[str] = (), *, may_be_bare: bool = can_cover
+    ) -> None:
         """Add mounts and their covers, unless one shows what cannot be covered."""
         for each in mounts:
             if each in shown:
                 continue
-            covers = [] if is_system(each.source) else [*_covers(each)]
+            covers = [] if is_system(each.source) else [*_covers(each, globs)]
             is_bare = not may_be_bare and _is_bare(each, covers)
             if project.is_relative_to(each.source):
                 is_bare = not can_cover or each.target != each.source
@@ -270,11 +273,11 @@ def all_mounts(
     shown += [Mount("read", str(target), os.path.realpath(source)) for source, target in read_only]
     for path in packages:
         if not why_hidden(path, follows_links=False):
-            show([Mount("read", str(path), str(path))])
+            show([Mount("read", str(path), str(path))], secrets)
             show_new(interpreter(path))
     for path in readable:
         if not why_hidden(path, is_chosen=True, root=root):
-            show(_readable(path), may_be_bare=True)
+            show(_readable(path), secrets, may_be_bare=True)
             show_new(interpreter(Path(os.path.realpath(path))))
     for path in writable:
         if not why_hidden(path, is_chosen=True, root=root):
@@ -300,9 +303,9 @@ def _is_below(mount: Mount, root: Path) -> bool:
     return Path(mount.target).is_relative_to(root)
 
 
-def _covers(mount: Mount) -> Iterator[Mount]:
+def _covers(mount: Mount, globs: Sequence[str]) -> Iterator[Mount]:
     """Yield mounts over what commands must not see or reach below another."""
-    for path in covered(mount.source):
+    for path in covered(mount.source, globs):
         yield Mount("read", mount.target + path[len(mount.source) :], os.devnull)
 
 

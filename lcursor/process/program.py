@@ -116,6 +116,8 @@ def _confinement(plan: Any) -> Confinement:
             values[each.name] = tuple((Path(source), Path(target)) for source, target in value)
         elif each.name == "limits":
             values[each.name] = Limits(**value)
+        elif each.name == "secrets":
+            values[each.name] = tuple(value)
         elif isinstance(value, list):
             values[each.name] = tuple(map(Path, value))
     return Confinement(**values)

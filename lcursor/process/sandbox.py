@@ -126,6 +126,8 @@ class Confinement:
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to the fixed ones."""
     limits: Limits = Limits()
+    secrets: tuple[str, ...] = ()
+    """Globs of files that are covered in `packages` and `readable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +325,7 @@ class Sandbox:
             confinement.environments,
             confinement.writable,
             confinement.private,
+            confinement.secrets,
             can_cover=self.level != "landlock",
         )
         variables = mounts.variables(seen, confinement.env, search_path)

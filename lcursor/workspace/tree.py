@@ -254,7 +254,13 @@ class Tree:
         packages = [self.root / path for path in (*self._packages(), *large)]
         env = {name: os.environ[name] for name in config.env if name in os.environ}
         return Confinement(
-            self.path, self.root, tuple(own), tuple(packages), _readable(config), env=env
+            self.path,
+            self.root,
+            tuple(own),
+            tuple(packages),
+            _readable(config),
+            env=env,
+            secrets=self._secrets.globs,
         )
 
     def hidden(self, config: AgentConfig) -> list[str]:

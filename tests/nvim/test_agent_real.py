@@ -93,7 +93,7 @@ def test_a_run_is_continued_in_another_neovim(home: Home) -> None:
     other = home.open_beside()
     other.command("LCursor agent resume")
     told(other, "is already running")
-    assert other.lua("return #vim.api.nvim_list_wins()") == 1
+    other.wait_lua("return #vim.api.nvim_list_wins() == 1")
     home.kill(editor)
     home.replies += [EDIT, FINISH]
     other.command("LCursor agent list")

@@ -252,7 +252,9 @@ def test_in_the_command_line_window_it_is_said_what_to_do(
     if command.endswith("stats"):
         reach.asked(host, "stats.request")
         host.send("stats", dict(outcomes.stats([], {}, "/x", "")))
-    text = "lcursor: this opens a window. Close the command-line window first"
+        text = "lcursor: the report waits until the command-line window is closed"
+    else:
+        text = "lcursor: this opens a window. Close the command-line window first"
     nvim.wait_lua("return #_G.notes > 0")
     assert nvim.lua("return vim.tbl_map(function(n) return n[1] end, _G.notes)") == [text]
     nvim.press("<C-c><C-c>")

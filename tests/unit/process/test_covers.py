@@ -149,3 +149,17 @@ def test_a_secret_that_is_written_into_a_known_file_is_covered(
     assert names(tmp_path) == {name}
     (tmp_path / name).write_text(before)
     assert names(tmp_path) == set()
+
+
+def test_files_of_the_users_globs_are_covered_in_packages_and_chosen_folders(
+    tmp_path: Path,
+) -> None:
+    root, chosen = tmp_path / "project", tmp_path / "chosen"
+    write(root, **{"vendor/x.vault": "", "vendor/deep/y.VAULT": "", "vendor/z.py": ""})
+    write(chosen, **{"x.vault": "", "z.py": ""})
+    shown = (root, root, (), (root / "vendor",), (chosen,), "")
+    seen = mounts.all_mounts(*shown, secrets=["*.vault"])
+    covers = {each.target for each in seen if each.source == os.devnull}
+    wanted = ("project/vendor/x.vault", "project/vendor/deep/y.VAULT", "chosen/x.vault")
+    assert covers == {f"{tmp_path}/{name}" for name in wanted}
+    assert not [each for each in mounts.all_mounts(*shown) if each.source == os.devnull]
