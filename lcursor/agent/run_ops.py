@@ -152,4 +152,4 @@ class Resumed:
 
     sandbox: str
     policy: Policy | None = None
-    """None as before."""
+    """None if it stays the same."""

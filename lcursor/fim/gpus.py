@@ -17,7 +17,7 @@ def find(ggml: Any = library) -> list[Device]:
     """Return the GPUs that this build can use, numbered as by llama.cpp.
 
     Integrated ones count only if there are no others. The first call initializes them, which would
-    end this process if the memory of one of NVIDIA is full: then there are none.
+    end this process while other programs use all memory of an NVIDIA GPU: then the list is empty.
     """
     if hardware.is_nvidia_full():
         return []

@@ -167,9 +167,14 @@ def _keeps_engine(venv: Venv, ladder: Sequence[engine.BuildTarget]) -> bool:
     A driver that was updated needs a restart; the variable `VULKAN_SDK` may be set elsewhere.
     """
     is_current = venv.stamp.parts.get("engine", "").startswith(f"{engine.locked_version()}-")
-    is_found = ladder[0].gpu is not None or gpu.wanted() == "cpu"
+    is_chosen = gpu.wanted() == "cpu" or bool(os.environ.get("LCURSOR_ENGINE"))
     runs = engine.cpu_runs(venv.stamp.cpu)
-    return venv.stamp.is_for_gpu and is_current and runs and not is_found
+    return (
+        venv.stamp.is_for_gpu
+        and is_current
+        and runs
+        and not (is_chosen or ladder[0].gpu is not None)
+    )
 
 
 def install_engine(venv: Venv, ladder: Sequence[engine.BuildTarget], tools: Tools) -> None:

@@ -265,8 +265,13 @@ def test_a_gpu_without_memory_leaves_an_engine_for_the_cpu(
 
 
 @pytest.mark.parametrize(
-    ("wish", "is_older", "step"),
-    [("", False, "cuda, native"), ("cpu", False, "native"), ("", True, "native")],
+    ("variable", "wish", "is_older", "step"),
+    [
+        ("LCURSOR_GPU", "", False, "cuda, native"),
+        ("LCURSOR_GPU", "cpu", False, "native"),
+        ("LCURSOR_ENGINE", "baseline", False, "baseline"),
+        ("LCURSOR_GPU", "", True, "native"),
+    ],
 )
 def test_an_engine_stays_while_its_gpu_is_not_found(
     venv: Venv,
@@ -274,6 +279,7 @@ def test_an_engine_stays_while_its_gpu_is_not_found(
     program: Program,
     monkeypatch: pytest.MonkeyPatch,
     said: io.StringIO,
+    variable: str,
     wish: str,
     is_older: bool,
     step: str,
@@ -281,7 +287,7 @@ def test_an_engine_stays_while_its_gpu_is_not_found(
     nvidia("8.6")
     install(venv)
     program("nvidia-smi", "exit 9")  # its driver was updated
-    monkeypatch.setenv("LCURSOR_GPU", wish)
+    monkeypatch.setenv(variable, wish)
     if is_older:
         stamp = read_stamp(venv.path)
         write_stamp(venv.path, replace(stamp, parts={**stamp.parts, "engine": "0.1-x86_64"}))
