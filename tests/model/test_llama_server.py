@@ -91,11 +91,9 @@ def test_a_chat_with_it_is_streamed_counted_cached_and_stopped(place: Place) -> 
         client.close()
 
 
-def test_the_completion_slot_asks_it_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcursor.storage.folders.MAX_SOCKET_BYTES", 5)
+def test_the_completion_slot_asks_it_too(place: Place) -> None:
     target = place.server().ensure()
-    monkeypatch.setenv("SERVER_KEY", target.key)
-    desk = ModelConfig("desk", url=target.url, key_env="SERVER_KEY")
+    desk = ModelConfig("desk", url=target.url)
     config = CompletionConfig(model="desk", endpoint=desk)
     endpoint, seen = Endpoint(config, desk), list[str]()
     try:
@@ -103,7 +101,7 @@ def test_the_completion_slot_asks_it_too(place: Place, monkeypatch: pytest.Monke
         assert "(qwen2.5-coder) by llama.cpp at" in endpoint.description
         result = endpoint.complete(SOURCE, seen.append, single_line=True)
         assert result.text.startswith("a + b")
-        assert result.text.startswith(seen[-1])
+        assert all(result.text.startswith(each) for each in seen)
         assert result.prompt_tokens > 10
         again = endpoint.complete(SOURCE, seen.append, single_line=True)
         assert again.text == result.text
