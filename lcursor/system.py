@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 IS_LINUX: Final = sys.platform == "linux"
-IS_INTEL_MAC: Final = sys.platform == "darwin" and platform.machine() == "x86_64"
 PROC = Path("/proc")
 """Where the kernel shows its state; on other systems it does not exist."""
 POWER_SUPPLIES = Path("/sys/class/power_supply")

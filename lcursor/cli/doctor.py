@@ -39,7 +39,7 @@ from lcursor.errors import (
     SandboxMissing,
     ServerEnded,
 )
-from lcursor.installer import selftest
+from lcursor.installer import gpu, selftest
 from lcursor.process.sandbox import HELP, WITHOUT, open_sandbox, probe
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _engine(
     elif advice := installed.get("advice"):
         fact.level = "warn"
         fact.problem = EngineFailed(f"The engine does not use the GPU: {advice}")
-    elif installed.get("step", "").startswith(("cuda", "vulkan")) and not fact.data["has_gpu"]:
+    elif installed.get("step", "").startswith(gpu.KINDS) and not fact.data["has_gpu"]:
         fact.level = "warn"
         fact.problem = EngineFailed(
             f"The {installed['step']} engine finds no GPU now, and uses the CPU",

@@ -69,11 +69,8 @@ L.llama_backend_init()
 
 
 def has_gpu() -> bool:
-    """Whether this build can use a GPU of this machine.
-
-    On Macs with Intel processors Metal computes wrong results (ggml-org/llama.cpp #25518).
-    """
-    return bool(L.llama_supports_gpu_offload()) and not system.IS_INTEL_MAC
+    """Whether this build can use a GPU of this machine."""
+    return bool(L.llama_supports_gpu_offload())
 
 
 def version() -> str:

@@ -132,6 +132,11 @@ class BuildTarget:
         return self.gpu is not None and self.gpu.uses_packages
 
     @property
+    def has_server(self) -> bool:
+        """Whether llama-server is compiled too: of its packages only those for macOS use a GPU."""
+        return self.gpu is not None and self.gpu.kind != "metal"
+
+    @property
     def space_bytes(self) -> int:
         """Disk space for the build."""
         return SPACE_BYTES + (CUDA_SPACE_BYTES if self.uses_cuda_packages else 0)
@@ -147,17 +152,18 @@ class BuildTarget:
     @property
     def cmake_args(self) -> list[str]:
         """The options for CMake; the user's `CMAKE_ARGS` follow and override them."""
-        hooks = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={SERVER_HOOK if self.gpu else HOOK}"]
+        hooks = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={SERVER_HOOK if self.has_server else HOOK}"]
         if self.uses_cuda_packages:
             hooks.append(f"-DCMAKE_PROJECT_ggml_INCLUDE={CUDA_HOOK}")
-        for_gpu = self.gpu.cmake_args if self.gpu else ()
+        without_metal = () if system.IS_LINUX else ("-DGGML_METAL=OFF",)
+        for_gpu = self.gpu.cmake_args if self.gpu else without_metal
         return [*hooks, "-DLLAVA_BUILD=OFF", *self.step.cmake_args, *for_gpu]
 
     @cached_property
     def key(self) -> str:
         """The name of the cached wheel, from everything that its code depends on."""
         text = HOOK.read_text(encoding="utf-8")
-        if self.gpu:
+        if self.has_server:
             text += SERVER_HOOK.read_text(encoding="utf-8")
         if self.uses_cuda_packages:
             text += CUDA_HOOK.read_text(encoding="utf-8")
@@ -210,9 +216,7 @@ def find_targets() -> list[BuildTarget]:
         return [BuildTarget(None, "for the CPU, because of LCURSOR_GPU or LCURSOR_CUDA")]
     builds, reason = gpu.find()
     on_gpu = [BuildTarget(build, build.why) for build in builds]
-    has_metal = not system.IS_LINUX and platform.machine() == "arm64"  # llama.cpp uses it by itself
-    why = "with Metal" if has_metal else "for the CPU"
-    return [*on_gpu, BuildTarget(None, why, advice="" if on_gpu else reason)]
+    return [*on_gpu, BuildTarget(None, "for the CPU", advice="" if on_gpu else reason)]
 
 
 def locked() -> tuple[str, str]:
@@ -371,11 +375,11 @@ def _join_cuda(venv: Path, cuda: Path) -> Path:
 def expected_time(target: BuildTarget) -> str:
     """Return how long a build takes, for the user."""
     cores = _jobs() if target.gpu else system.usable_cores()
-    seconds = BUILD_CPU_S + (BUILD_SERVER_CPU_S if target.gpu else 0)
+    seconds = BUILD_CPU_S + (BUILD_SERVER_CPU_S if target.has_server else 0)
     if target.gpu and target.gpu.kind == "cuda":
         generations = target.gpu.version.count("+") + 1
         seconds += BUILD_CUDA_CPU_S + BUILD_CUDA_GPU_CPU_S * generations
-    elif target.gpu:
+    elif target.gpu and target.gpu.kind == "vulkan":
         seconds += BUILD_VULKAN_CPU_S
     minutes = max(seconds / cores / 60, 0.5)
     number = f"{minutes:.1g}" if minutes < 10 else f"{minutes:.0f}"

@@ -1,7 +1,7 @@
 """Find the GPUs of this machine, and how the engine can be compiled for them.
 
-`LCURSOR_GPU` names the only build to try: `cpu`, `cuda` or `vulkan`. A GPU that cannot be used
-costs a sentence with what helps, and no time. Standard library only; blocks < 1 s.
+`LCURSOR_GPU` names the only build to try: `cpu` or one of `KINDS`. A GPU that cannot be used costs
+a sentence with what helps, and no time. Standard library only; blocks < 1 s.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from lcursor import system
 from lcursor.errors import InstallFailed
@@ -50,7 +50,8 @@ VULKAN_PACKAGES = (
     " Arch: sudo pacman -S shaderc vulkan-headers vulkan-icd-loader spirv-headers"
 )
 
-Kind = Literal["cuda", "vulkan"]
+Kind = Literal["cuda", "vulkan", "metal"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def find() -> tuple[list[GpuBuild], str]:
     wish = wanted()
     builds: list[GpuBuild] = []
     reasons: list[str] = []
-    for kind, look in (("cuda", cuda), ("vulkan", vulkan)):
+    for kind, look in zip(KINDS, (cuda, vulkan, metal), strict=True):
         if wish in ("", kind):
             found = look(wish == kind)
             if isinstance(found, GpuBuild):
@@ -97,8 +98,9 @@ def wanted() -> str:
     """
     older = {"0": "cpu", "1": "cuda"}.get(os.environ.get("LCURSOR_CUDA", ""), "")
     wish = os.environ.get("LCURSOR_GPU", "") or older
-    if wish not in ("", "cpu", "cuda", "vulkan"):
-        raise InstallFailed(f"LCURSOR_GPU={wish} is unknown", "Set it to cpu, cuda or vulkan")
+    if wish not in ("", "cpu", *KINDS):
+        hint = f"Set it to {', '.join(('cpu', *KINDS[:-1]))} or {KINDS[-1]}"
+        raise InstallFailed(f"LCURSOR_GPU={wish} is unknown", hint)
     return wish
 
 
@@ -208,6 +210,16 @@ def vulkan(is_forced: bool = False) -> GpuBuild | str:
     if reason:
         return f"Vulkan for the {names} GPU {reason}"
     return GpuBuild("vulkan", headers, f"with Vulkan, for the {names} GPU", ("-DGGML_VULKAN=on",))
+
+
+def metal(is_forced: bool = False) -> GpuBuild | str:
+    """Return a build with Metal, or why there is none; "" without Apple silicon.
+
+    On Intel processors Metal computes wrong results (ggml-org/llama.cpp #25518).
+    """
+    if system.IS_LINUX or platform.machine() != "arm64":
+        return "Metal needs a Mac with Apple silicon" if is_forced else ""
+    return GpuBuild("metal", "", "with Metal", ("-DGGML_METAL=ON",))
 
 
 def _vulkan_gpus(is_forced: bool) -> tuple[str, list[str]]:

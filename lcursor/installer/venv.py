@@ -21,6 +21,7 @@ from pathlib import Path
 
 from lcursor import __version__
 from lcursor.errors import InstallFailed
+from lcursor.installer import gpu
 from lcursor.installer.process import Tools, clean_environment
 from lcursor.process.run import output_of
 
@@ -48,7 +49,7 @@ class Stamp:
     @property
     def is_for_gpu(self) -> bool:
         """Whether the engine was compiled for a GPU."""
-        return self.engine.get("step", "").startswith(("cuda", "vulkan"))
+        return self.engine.get("step", "").startswith(gpu.KINDS)
 
 
 def read_stamp(venv: Path) -> Stamp:

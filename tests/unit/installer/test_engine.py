@@ -81,14 +81,6 @@ def test_the_wheels_name_changes_with_what_is_in_it(monkeypatch: pytest.MonkeyPa
     assert for_cpu().key != plain
 
 
-def test_a_mac_with_apples_processor_uses_metal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcursor.installer.gpu.find", lambda: ([], ""))
-    assert for_cpu().why == "for the CPU"
-    monkeypatch.setattr("lcursor.system.IS_LINUX", False)
-    monkeypatch.setattr("platform.machine", lambda: "arm64")
-    assert for_cpu().why == "with Metal"
-
-
 AVX2 = ["avx", "avx2", "bmi2", "f16c", "fma", "sse4_2"]
 AMX = [*AVX2, "amx_int8", "amx_tile", "avx512f"]
 

@@ -124,6 +124,52 @@ def test_the_cpu_by_wish(
         gpu.find()
 
 
+@pytest.fixture
+def mac(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Mac with Apple silicon."""
+    monkeypatch.setattr("lcursor.system.IS_LINUX", False)
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+
+
+def test_apple_silicon_is_used_with_metal_and_no_server_is_compiled(
+    mac: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = engine.ladder()[:2]
+    assert (first.name, second.name) == ("metal, native", "native")
+    assert "-DGGML_METAL=ON" in first.cmake_args
+    assert "-DGGML_METAL=OFF" in second.cmake_args
+    assert not any("server." in each for each in first.cmake_args)
+    assert engine.expected_time(first) == engine.expected_time(second)
+    monkeypatch.setenv("LCURSOR_GPU", "cpu")
+    assert "-DGGML_METAL=OFF" in engine.ladder()[0].cmake_args
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setenv("LCURSOR_GPU", "")
+    assert {target.gpu for target in engine.ladder()} == {None}
+
+
+def test_metal_is_for_macs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gpu.metal() == ""
+    assert not any("METAL" in each for each in engine.ladder()[0].cmake_args)
+    monkeypatch.setenv("LCURSOR_GPU", "metal")
+    with pytest.raises(InstallFailed, match="needs a Mac with Apple silicon"):
+        gpu.find()
+
+
+def test_metal_that_computes_wrong_values_leaves_an_engine_for_the_cpu(
+    mac: None, venv: Venv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(python: Path, *, on_gpu: bool = False) -> SelftestOutcome:
+        wrong = SelftestOutcome("wrong", "the largest error is 7")
+        return wrong if on_gpu else SelftestOutcome("passed", "fine")
+
+    monkeypatch.setattr(selftest, "run_engine", run)
+    stamp = install(venv)
+    assert stamp.engine["step"] == "native"
+    assert stamp.engine["reason"] == (
+        "The metal, native engine computes wrong values: the largest error is 7"
+    )
+
+
 def test_the_compiler_is_completed_with_libraries_of_the_environment(tmp_path: Path) -> None:
     compiler, runtime = (
         tmp_path / name / "lib/python3.11/site-packages/nvidia/cu13" for name in ("tools", "venv")
