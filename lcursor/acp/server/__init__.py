@@ -1,4 +1,5 @@
 """The agent in other editors.
 
-`sessions` answers their requests, `editor` is the connection, and `written` applies changes.
+`sessions` answers their requests, `editor` is the connection, `messages` reads what the user writes
+there, and `written` applies changes.
 """

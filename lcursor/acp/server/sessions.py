@@ -9,7 +9,6 @@ and its own review works.
 from __future__ import annotations
 
 import queue
-import re
 import threading
 import time
 import traceback
@@ -17,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import SplitResult, unquote, urlsplit
 
 from lcursor import __version__
+from lcursor.acp.server import messages
 from lcursor.acp.server.editor import UNKNOWN_METHOD, OtherEditor, Problem
 from lcursor.acp.server.written import ChangeWriter
 from lcursor.agent import run_log, runs
@@ -66,6 +65,8 @@ class Session:
     mode: str
     model: str
     has_begun: bool = False
+    remark: str = ""
+    """Shown below the next answer."""
     prompt: int = 0
     """Number of the prompt that is being worked on; 0 for none."""
     is_cancelled: bool = False
@@ -154,7 +155,8 @@ class Server:
     def _new(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         cwd = _folder(params)
         folder = runs.create(root_of(cwd))
-        session = Session(folder.name, cwd, self._mode, self.opened.models.names()[0])
+        model, remark = self.opened.models.names()[0], _about_servers(params)
+        session = Session(folder.name, cwd, self._mode, model, remark=remark)
         self._sessions[session.key] = session
         return {"sessionId": session.key, **self._choices(session)}
 
@@ -167,7 +169,7 @@ class Server:
             return self._choices(known)
         state = RunLog.open(runs.find(root_of(cwd), key)).state
         mode = state.policy if state.policy in MODES else self._mode
-        session = Session(key, cwd, mode, state.model, has_begun=True)
+        session = Session(key, cwd, mode, state.model, True, _about_servers(params))
         self._sessions[key] = session
         if shows:
             self._update(key, "user_message_chunk", content=_text(state.task))
@@ -224,7 +226,7 @@ class Server:
         if session.prompt:
             raise Problem("this session still works on an earlier message")
         reader = Reader(root_of(session.cwd), self._secrets)
-        task, context = _question(params.get("prompt"), reader)
+        task, context = messages.read(params.get("prompt"), reader)
         if not task.strip():
             raise Problem("the message is empty")
         self._begin(session)
@@ -272,7 +274,8 @@ class Server:
         except Exception:  # noqa: BLE001 - the root of a thread; the editor waits for an answer
             traceback.print_exc()
             done = {"state": "failed", "message": "the agent failed because of a bug in it"}
-        text = "\n\n".join(filter(None, (str(done.get("message") or ""), note)))
+        text = "\n\n".join(filter(None, (str(done.get("message") or ""), note, session.remark)))
+        session.remark = ""
         if text:
             self._update(session.key, "agent_message_chunk", content=_text(text))
         is_cancelled = session.is_cancelled or done.get("state") == "stopped"
@@ -448,44 +451,15 @@ def _folder(params: Mapping[str, Any]) -> Path:
     return cwd
 
 
+def _about_servers(params: Mapping[str, Any]) -> str:
+    """Return which MCP servers of the editor are not used: none are."""
+    found = params.get("mcpServers")
+    rows = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    names = ", ".join(str(each.get("name")) for each in rows)
+    return f"(MCP servers are not used by lcursor here: {names}.)" if names else ""
+
+
 def _known(value: str, values: Iterable[str]) -> str:
     if value not in values:
         raise Problem(f"{value} is not one of {', '.join(values)}")
     return value
-
-
-def _question(blocks: Any, reader: Reader) -> tuple[str, str]:
-    """Return the text of a message, and the texts that come with it, without those of secrets."""
-    words, contexts = list[str](), list[str]()
-    for block in blocks if isinstance(blocks, list) else []:
-        kind = block.get("type") if isinstance(block, dict) else None
-        if kind == "text":
-            words.append(str(block.get("text") or ""))
-        elif kind == "resource_link":
-            words.append(f"`{_name(block.get('uri'))}`")
-        elif kind == "resource" and isinstance(found := block.get("resource"), dict):
-            name, text = _name(found.get("uri")), found.get("text")
-            path = Path("/", unquote(_parts(found.get("uri")).path).replace("\0", ""))
-            secret = isinstance(text, str) and (reader.secret(path) or reader.secret_text(text))
-            words.append(f"`{name}` (not read: {secret})" if secret else f"`{name}`")
-            if isinstance(text, str) and not secret:
-                contexts.append(f"{name}:\n\n```\n{text}\n```")
-    return " ".join(filter(None, words)), "\n\n".join(contexts)
-
-
-def _name(uri: Any) -> str:
-    """Return the path of a file, with its lines as `:first-last`; other addresses as they are."""
-    parts = _parts(uri)
-    if parts.scheme != "file":
-        return str(uri)
-    rows = re.fullmatch(r"L(\d+)(?:[:-]L?(\d+))?", parts.fragment)
-    more = ":" + "-".join(filter(None, rows.groups())) if rows else ""
-    return unquote(parts.path) + more
-
-
-def _parts(uri: Any) -> SplitResult:
-    """Return the parts of an address; of what is none, no parts."""
-    try:
-        return urlsplit(str(uri or ""))
-    except ValueError:
-        return urlsplit("")

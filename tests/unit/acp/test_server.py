@@ -330,6 +330,17 @@ def test_a_message_continues_the_session(editor: Make) -> None:
     assert it.said() == "x is 2x is 3"
 
 
+def test_servers_of_the_editor_are_named_once_as_not_used(editor: Make) -> None:
+    it = editor([view(), replace(), finish("x is 2"), replace("2", "3"), finish("x is 3")])
+    it.request("initialize", protocolVersion=1, clientCapabilities={})
+    servers = [{"name": name, "command": "/bin/false", "args": [], "env": []} for name in "ab"]
+    session = it.request("session/new", cwd=str(it.root), mcpServers=servers)["sessionId"]
+    it.prompt(session)
+    it.prompt(session, "Now 3.")
+    remark = "(MCP servers are not used by lcursor here: a, b.)"
+    assert it.said() == f"x is 2\n\n{remark}x is 3"
+
+
 def test_a_session_is_opened_again(editor: Make) -> None:
     first = editor([view(), replace(), finish("x is 2")])
     session = first.open({})
