@@ -46,6 +46,7 @@ from lcursor.llm.records import ToolSpec
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import open_sandbox
+from lcursor.project.names import quoted
 from lcursor.project.reading import Reader
 from lcursor.project.root import relative_name
 from lcursor.protocol.agent import AgentModel, AgentTask
@@ -259,6 +260,11 @@ class Assembly:
                 files = self._without_unneeded(tree, changes, stopped)
         if number := minimal.count(files):
             notes.append(f"{counted(number, 'change')} that no test needs: marked, and folded")
+        tests = result.changed_tests(tree.root, files)
+        if is_checked and tests:
+            notes.append(
+                f"The tests passed after changes of tests: {', '.join(map(quoted, tests))}"
+            )
         key = self._record(tree.root, state.task, files, changes.bases, state.key)
         paths = [each.to or each.path for each in files]
         made = [change for each in files for change in each.changes]
@@ -269,6 +275,7 @@ class Assembly:
             attempts.digest(files),
             sum(len(each.new) for each in made),
             sum(len(each.old) for each in made),
+            bool(tests),
         )
 
     def _without_unneeded(

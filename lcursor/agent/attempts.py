@@ -1,7 +1,8 @@
 """Compare the attempts of several runs at one task. Pure.
 
-Tests come first, because running them says more than any guess; then the smaller change, as models
-change more than they should; then the change that more attempts made.
+Tests come first, because running them says more than any guess, and more if they are the user's as
+they were; then the smaller change, as models change more than they should; then the change that
+more attempts made.
 """
 
 from __future__ import annotations
@@ -61,11 +62,12 @@ def compared(states: Sequence[RunState]) -> list[AgentAttempt]:
             "same_as": first if first != state.attempt else 0,
         }
 
-    def order(state: RunState) -> tuple[bool, bool, int, int, int, int]:
+    def order(state: RunState) -> tuple[bool, bool, int, bool, int, int, int]:
         return (
             not state.is_over,
             not state.turn,
             _GATES[state.gate],
+            state.changes_tests,
             state.added + state.removed,
             -counts[state.digest],
             state.attempt,

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from lcursor.agent.guided.guidance import TEST_PATH
 from lcursor.changes import diff
 from lcursor.changes.records import Check, FileChange, Lines
 from lcursor.code import languages
@@ -125,7 +124,7 @@ def count(files: Sequence[FileChange]) -> int:
 def _is_code(root: Path, file: FileChange) -> bool:
     name = os.path.relpath(file.path, root)
     is_text = languages.detect(name) in TEXTS
-    return file.kind == "edit" and not (is_text or file.is_guarded or TEST_PATH.search(name))
+    return file.kind == "edit" and not (is_text or file.is_guarded or languages.is_test(name))
 
 
 def _with_marks(file: FileChange, taken_back: set[tuple[str, str]]) -> FileChange:

@@ -289,3 +289,5 @@ class RecordedTurn:
     added: int = 0
     """Number of lines."""
     removed: int = 0
+    changes_tests: bool = False
+    """Result of `result.changed_tests`."""

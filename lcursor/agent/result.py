@@ -6,7 +6,7 @@ A file whose change cannot be lines of text is left out, with a note that says h
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from lcursor.changes import diff, guards, text
 from lcursor.changes.lines import without_returns
 from lcursor.changes.records import Change, FileChange, Lines, digest
 from lcursor.changes.text import Text
+from lcursor.code.languages import is_test
 from lcursor.errors import EditRejected
 from lcursor.project.guarded import runs_by_itself
 from lcursor.project.names import has_controls, quoted
@@ -61,6 +62,19 @@ def file_changes(tree: Tree) -> RunChanges:
                 bases[file.path] = lines
     files = sorted(guards.marked(tree.root, files), key=lambda file: not file.is_guarded)
     return RunChanges(tuple(files), bases, tuple(notes))
+
+
+def changed_tests(root: Path, files: Iterable[FileChange]) -> list[str]:
+    """Return the names of test files with changed or deleted lines, or that are no longer there."""
+
+    def is_changed(file: FileChange) -> bool:
+        is_gone = file.kind == "delete" or (file.kind == "rename" and not is_test(name(file.to)))
+        return is_gone or any(change.old for change in file.changes)
+
+    def name(path: str) -> str:
+        return os.path.relpath(path, root)
+
+    return [name(file.path) for file in files if is_test(name(file.path)) and is_changed(file)]
 
 
 def _parts(change: TreeChange) -> Sequence[TreeChange]:

@@ -124,6 +124,8 @@ class RunState:
     added: int = 0
     """Number of lines at the end."""
     removed: int = 0
+    changes_tests: bool = False
+    """Whether it changed or deleted lines of tests."""
     plan: str = ""
     """The approved plan."""
     planned: int = 0
@@ -274,6 +276,7 @@ class RunState:
         self.state, self.message, self.turn = op.state, op.message, op.turn
         self.is_checked, self.paths = op.is_checked, op.paths
         self.digest, self.added, self.removed = op.digest, op.added, op.removed
+        self.changes_tests = op.changes_tests
 
     def _on_resume(self, op: ops.Resumed) -> None:
         was_over, self.state = self.is_over, "running"

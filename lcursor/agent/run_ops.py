@@ -144,6 +144,7 @@ class Done:
     """Result of `attempts.digest`."""
     added: int = 0
     removed: int = 0
+    changes_tests: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -342,4 +342,5 @@ def _done(end: End, message: str, recorded: RecordedTurn) -> dict[str, Any]:
         "digest": recorded.digest,
         "added": recorded.added,
         "removed": recorded.removed,
+        "changes_tests": recorded.changes_tests,
     }

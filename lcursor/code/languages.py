@@ -139,6 +139,7 @@ _BY_INTERPRETER: Final = _turned(INTERPRETERS)
 
 _HASH_BANG: Final = re.compile(r"#!\s*(?P<program>\S+)(?P<rest>.*)")
 _VERSION: Final = re.compile(r"[\d.]+$")
+_TEST: Final = re.compile(r"(?:^|/)(?:tests?|specs?)/|(?:^|/)test_|[._](?:test|spec)\.")
 
 
 def detect(path: str, first_line: str = "") -> str:
@@ -160,6 +161,11 @@ def detect(path: str, first_line: str = "") -> str:
     if stem in {"Dockerfile", "Containerfile"}:  # Dockerfile.dev
         return "dockerfile"
     return _interpreted(first_line)
+
+
+def is_test(path: str) -> bool:
+    """Return whether a path in a project is that of a test."""
+    return _TEST.search(path) is not None
 
 
 def _interpreted(first_line: str) -> str:

@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 from lcursor.agent.records import Known
 from lcursor.agent.run_log import AgentStep, RunState
 from lcursor.agent.tools import mcp
+from lcursor.code.languages import is_test
 
 MAX_LOOKS: Final = 3
 """Times in a row that a model may read or search if it could edit."""
@@ -35,8 +36,6 @@ _CODE: Final = re.compile(r"\b\w*(?:_|\w\.\w)[\w.]*|\b\w+(?=\()|(?<=`)\w+(?=`)|\
 """Matches words that are meant as names: with an underscore, a dot, a call, a capital letter."""
 _DEFINITION: Final = re.compile(r"^\S+#\S+:$|\b(?:def|class|func|fn|function)\s+\w+", re.MULTILINE)
 """Matches the names of regions and definitions where they begin."""
-TEST_PATH: Final = re.compile(r"(?:^|/)(?:tests?|specs?)/|(?:^|/)test_|[._](?:test|spec)\.")
-"""Matches the paths of test files."""
 
 _Spot = TypeVar("_Spot")
 
@@ -152,12 +151,12 @@ def _last_test(test: str | None, steps: Sequence[AgentStep]) -> AgentStep | None
 
 def _without_tests(known: Known, steps: Sequence[AgentStep]) -> Known:
     """Leave out test files: they are not to be changed, and are to be read once."""
-    regions = {key: at for key, at in known.regions.items() if not TEST_PATH.search(at.path)}
+    regions = {key: at for key, at in known.regions.items() if not is_test(at.path)}
     known = replace(known, regions=regions)
-    if not any(each.kind == "read" and TEST_PATH.search(each.target) for each in steps):
+    if not any(each.kind == "read" and is_test(each.target) for each in steps):
         return known
-    symbols = {path: names for path, names in known.symbols.items() if not TEST_PATH.search(path)}
-    paths = tuple(path for path in known.paths if not TEST_PATH.search(path))
+    symbols = {path: names for path, names in known.symbols.items() if not is_test(path)}
+    paths = tuple(path for path in known.paths if not is_test(path))
     return replace(known, symbols=symbols, paths=paths)
 
 

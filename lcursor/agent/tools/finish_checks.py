@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lcursor.agent.observe import Outputs, TokenLimit, command_observation
 from lcursor.agent.records import Observation
+from lcursor.agent.result import changed_tests, file_changes
 from lcursor.changes.records import Check, Region, digest
 from lcursor.code import languages
 from lcursor.config import EditConfig
@@ -125,6 +126,9 @@ class FinishChecks:
                 return Observation(words, target=target, result="done")
             compared = commands.test(next(iter(changed), ""), cancel, is_unconfined=is_unconfined)
             command, result = compared.command, compared.result
+            if self._test and (tests := self._changed_tests()):
+                words = f"restore {tests}; change what the tests test, then call finish again"
+                return self._failed(command, result, words, target, "tests changed")
             if compared.is_ok:
                 return Observation("finished; the tests passed", False, target, "done", status=0)
             before = commands.before(command, cancel, is_unconfined=is_unconfined)
@@ -141,6 +145,10 @@ class FinishChecks:
         )  # fmt: skip
         words = f"the tests ({command}) failed, {when}; correct them, then call finish again"
         return self._failed(command, result, words, target, "tests failed", seen)
+
+    def _changed_tests(self) -> str:
+        """Return the names of test files with changed or deleted lines."""
+        return ", ".join(changed_tests(self._tree.root, file_changes(self._tree).files))
 
     def _is_corrected(self, before: CommandResult, after: CommandResult) -> bool:
         """Return whether the test passes, and no other one fails that did not before."""

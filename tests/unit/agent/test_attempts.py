@@ -37,6 +37,9 @@ def test_tests_come_first_then_size_then_agreement() -> None:
         state(5, state="running", added=0),
     ) == [3, 2, 1, 4, 5]
     assert order(
+        state(1, is_checked=True, changes_tests=True, removed=0), state(2, is_checked=True)
+    ) == [2, 1]  # fmt: skip
+    assert order(
         state(1), state(2, digest="same"), state(3, digest="same")
     ) == [2, 3, 1]  # fmt: skip
 

@@ -13,7 +13,7 @@ from lcursor.config import Config, EditConfig
 from lcursor.errors import Cancelled
 from lcursor.stop import Stop
 from lcursor.workspace.outputs import failed_tests
-from tests.unit.agent.runs_over_http import Make, finish, replace, view
+from tests.unit.agent.runs_over_http import Make, bash, finish, replace, view
 
 TESTS = """\
 import unittest
@@ -80,6 +80,23 @@ def test_a_correction_that_breaks_another_test_does_not_count(session: Make) -> 
     (it.root / "test_all.py").write_text(TESTS.replace("(x, 2)", "(x, 0)"))
     it.start(test=X)
     assert not it.wait("agent.done")["is_checked"]
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("test", "is_checked"), [(X, False), ("", True)])
+def test_a_test_that_the_agent_changes_shows_nothing(
+    test: str, is_checked: bool, session: Make
+) -> None:
+    script = [bash("sed -i 's/(x, 2)/(x, 1)/' test_all.py"), *[finish("done")] * 4]
+    it = session(script, test=COMMAND)
+    (it.root / "test_all.py").write_text(TESTS.replace("(f(), 3)", "(f(), f())"))
+    it.start(test=test)
+    done = it.wait("agent.done")
+    assert (done["is_checked"], bool(done["turn"])) == (is_checked, True), done
+    note = "The tests passed after changes of tests: test_all.py"
+    assert (note in done["message"]) == is_checked
+    if test:
+        assert "restore test_all.py;" in "".join(map(chr, it.server.requests[-1]["prompt"]))
 
 
 def test_names_of_failed_tests() -> None:
