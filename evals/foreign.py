@@ -107,9 +107,8 @@ class World:
     def resume(self, service: AgentService, situation: str) -> None:
         """Continue the last run with a message."""
         self.number += 1
-        with runs.lock(self.run_folder):
-            RunLog.open(self.run_folder).write("said", text=f"SITUATION {situation}")
         row = {"id": self.number, "run": "last", "path": str(self.root), "continues": True}
+        row |= {"text": f"SITUATION {situation}", "seen": 0}
         service.handlers()["agent.resume"](row)
 
     def wait(

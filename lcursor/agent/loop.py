@@ -298,8 +298,8 @@ class Loop:
                     return end
             observation = step.observation
             assert observation is not None
-            end = self._end_of(step, observation)
-            if end is not None and not (end.state == "done" and state.unread):
+            end, goes_on = self._end_of(step, observation), state.unread or number <= state.past
+            if end is not None and not (end.state == "done" and goes_on):
                 return end
             has_failed = has_failed or (observation.is_error and has_effect(step.call))
         return self._append_results([state.steps[number - 1] for number in answer.steps])

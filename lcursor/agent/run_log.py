@@ -137,8 +137,12 @@ class RunState:
     """`Model.state`."""
     said: list[str] = field(default_factory=list)
     """Messages of the user."""
+    said_after: list[int] = field(default_factory=list)
+    """Number of steps before each of them."""
     read: int = 0
     """Number of those that the model has read."""
+    past: int = 0
+    """Number of steps before the user continued a run that was over."""
     answers: int = 0
     malformed: int = 0
     """Number of malformed answers in a row."""
@@ -268,6 +272,7 @@ class RunState:
 
     def _on_said(self, op: ops.Said) -> None:
         self.said.append(op.text)
+        self.said_after.append(len(self.steps))
 
     def _on_plan(self, op: ops.Planned) -> None:
         self.policy, self.plan, self.planned = op.policy, op.text, op.step
@@ -279,14 +284,13 @@ class RunState:
         self.changes_tests = op.changes_tests
 
     def _on_resume(self, op: ops.Resumed) -> None:
-        was_over, self.state = self.is_over, "running"
-        self.message, self.sandbox = "", op.sandbox
+        if self.is_over:
+            self.past = len(self.steps)
+        self.state, self.message, self.sandbox = "running", "", op.sandbox
         self.policy = op.policy or self.policy
         self.resumed = (self.answers, self.seconds, self.tokens)
         self.malformed = self.silent = self.failed_gates = self.warnings = 0
         self.warned = len(self.steps)
-        if was_over and self.steps and self.steps[-1].is_finished:
-            self.answer = None  # the user continues a run that was done
 
     def _step(self, number: int) -> AgentStep:
         if not 0 < number <= len(self.steps):

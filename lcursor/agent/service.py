@@ -241,7 +241,7 @@ class AgentService:
         folder = runs.find(root, params["run"], self._folder)
         if not params["continues"]:
             state = RunLog.open(folder).state
-            self._show(run, state)
+            self._show(run, state, params["seen"])
             if not state.is_over:
                 state.state = "stopped" if runs.is_interrupted(folder) else "running"
                 state.message = INTERRUPTED if state.state == "stopped" else ""
@@ -262,9 +262,11 @@ class AgentService:
                 temperature=attempts.temperature(state.attempt),
                 test=state.test,
             )
-            self._show(run, state)
+            self._show(run, state, params["seen"])
             with run.using_model():
                 assembled = self._assembly.assemble(wanted)
+                if params["text"]:
+                    log.write("said", text=params["text"])
                 log.write("resume", fsync=True, sandbox=assembled.sandbox, policy=wanted.policy)
                 return self._work(run, log, assembled)
 
@@ -294,13 +296,18 @@ class AgentService:
             log.state.apply({"op": "done", **_done(End("failed"), message, recorded)})
         return log.state
 
-    def _show(self, run: AgentRun, state: RunState) -> None:
-        """Send what happened in a run so far."""
+    def _show(self, run: AgentRun, state: RunState, seen: int) -> None:
+        """Send what happened in a run, if some of it is seen, the steps after that."""
         run.send("agent.started", **_started(state))
-        for step in state.steps:
+        said = [] if seen else [*zip(state.said_after, state.said, strict=True)]
+        for step in state.steps[seen:]:
+            while said and said[0][0] < step.number:
+                run.send("agent.said", text=said.pop(0)[1])
             if step.text:
                 run.delta(step.text, is_new=True)
             run.send("agent.step", **step_row(step, step.shown_state))
+        for _, text in said:
+            run.send("agent.said", text=text)
 
     # Parts of the above.
 

@@ -187,14 +187,17 @@ class _Session:
     ) -> Mapping[str, Any]:
         """Continue a run, with a message of the user if there is one."""
         from lcursor.agent import runs
-        from lcursor.agent.run_log import RunLog
         from lcursor.project.root import root_of
 
         folder = runs.find(root_of(Path(path)), run)
-        if text:
-            with runs.lock(folder):
-                RunLog.open(folder).write("said", text=text)
-        wanted: AgentResume = {"id": 1, "run": folder.name, "path": path, "continues": True}
+        wanted: AgentResume = {
+            "id": 1,
+            "run": folder.name,
+            "path": path,
+            "continues": True,
+            "text": text,
+            "seen": 0,
+        }
         self.service.resume(wanted, cast("Policy", policy) if policy else None)
         return self._follow(as_json)
 

@@ -45,6 +45,8 @@ class AgentResume(TypedDict):
     run: str
     path: str  # absolute: of a file or folder of the project
     continues: bool  # false only shows it
+    text: str  # the user's message to it; "" for none
+    seen: int  # number of steps that are shown already
 
 
 class AgentSay(TypedDict):
@@ -189,6 +191,13 @@ class AgentDelta(TypedDict):
     is_new: bool
 
 
+class AgentSaid(TypedDict):
+    """A message of the user to a run that is shown again."""
+
+    id: int
+    text: str
+
+
 class AgentStatus(TypedDict):
     """The state and what is left of the budgets."""
 
@@ -314,6 +323,7 @@ TO_LUA: dict[str, type] = {
     "agent.started": AgentStarted,
     "agent.step": AgentStep,
     "agent.delta": AgentDelta,
+    "agent.said": AgentSaid,
     "agent.status": AgentStatus,
     "agent.asks": AgentAsks,
     "agent.planned": AgentPlanned,

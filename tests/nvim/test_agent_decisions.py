@@ -344,7 +344,7 @@ def test_a_run_of_an_earlier_neovim_is_shown_and_continued(agent: Agent) -> None
     nvim.press("j<CR>")
     path = str(nvim.home / "project/a.py")
     asked = agent.heard("agent.resume")
-    assert asked == {"id": asked["id"], "run": "r7", "path": path, "continues": False}
+    assert (asked["run"], asked["path"], asked["continues"]) == ("r7", path, False)
     agent.key = "r7"
     agent.started(asked, task="make it fast")
     agent.step(1, "read", "a.py", "text")
@@ -354,27 +354,59 @@ def test_a_run_of_an_earlier_neovim_is_shown_and_continued(agent: Agent) -> None
     assert agent.host.messages("edit.resume") == []  # it is only shown
     nvim.command("LCursor agent resume")
     asked = agent.heard("agent.resume", 2)
-    assert (asked["run"], asked["continues"]) == ("r7", True)
+    assert (asked["run"], asked["continues"], asked["seen"]) == ("r7", True, 1)
     agent.started(asked, task="make it fast")
-    agent.step(1, "read", "a.py", "text")
     agent.started(asked, task="make it fast")
     agent.step(2, "edit", "a.py")
     lines = [line for line in agent.lines() if line.startswith("✓")]
     assert lines == ["✓ read a.py", "✓ edit a.py"]
-    assert agent.lines().count("## Agent") == 1
+    assert [line for line in agent.lines() if line in ("## Agent", "## Stopped")] == [
+        "## Agent",
+        "## Stopped",
+        "## Agent",
+    ]
 
 
 def test_a_message_continues_a_run_that_has_ended(agent: Agent) -> None:
     agent.start()
+    agent.step(1, "edit", "a.py")
     agent.done()
     agent.nvim.press("GAnow the tests<Esc><CR>")
     asked = agent.heard("agent.resume")
     assert (asked["run"], asked["continues"]) == ("r1", True)
+    assert (asked["text"], asked["seen"]) == ("now the tests", 1)
     agent.started(asked, task="fix the bug")
+    agent.started(asked, task="fix the bug")
+    agent.step(2, "edit", "b.py")
+    lines = [line for line in agent.lines() if line[:1] in ("#", "✓", "n")]
+    steps = ["## Agent", "✓ edit a.py", "## Done", "## You", "now the tests", "## Agent"]
+    assert lines[-8:-1] == [*steps, "✓ edit b.py"]
     assert agent.host.messages("agent.say") == []
+
+
+def test_a_message_to_a_run_that_cannot_be_continued_is_a_draft_again(agent: Agent) -> None:
+    agent.start()
+    agent.done()
+    agent.nvim.press("GAnow the tests<Esc><CR>")
+    asked = agent.heard("agent.resume")
     agent.started(asked, task="fix the bug")
-    assert agent.heard("agent.say")["text"] == "now the tests"
-    assert agent.lines()[6:9] == ["## You", "", "now the tests"]
+    agent.nvim.press("GAand b.py<Esc>")
+    agent.done("failed", "nothing answers")
+    assert agent.lines()[-3:] == ["now the tests", "", "and b.py"]
+    agent.nvim.press("G<CR>")
+    assert agent.heard("agent.resume", 2)["text"] == "now the tests\n\nand b.py"
+
+
+def test_messages_of_the_user_are_shown_again(agent: Agent) -> None:
+    agent.nvim.command("LCursor agent resume")
+    asked = agent.heard("agent.resume")
+    agent.started(asked, task="make it fast")
+    agent.say("agent.said", {"id": asked["id"], "text": "and short"})
+    agent.nvim.settle()
+    assert [line for line in agent.lines() if line[:1] in ("#", "a")][-3:-1] == [
+        "## You",
+        "and short",
+    ]
 
 
 def test_a_run_of_another_neovim(agent: Agent) -> None:

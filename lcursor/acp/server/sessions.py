@@ -9,6 +9,7 @@ and its own review works.
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 import traceback
@@ -29,6 +30,7 @@ from lcursor.agent.tools.table import TOOLS
 from lcursor.errors import LcursorError
 from lcursor.project.reading import Reader
 from lcursor.project.root import root_of
+from lcursor.protocol.agent import AgentResume
 from lcursor.storage import folders
 
 VERSION: Final = 1
@@ -175,7 +177,7 @@ class Server:
             self._update(key, "user_message_chunk", content=_text(state.task))
             self._begin(session)
             service = self.opened.service
-            service.resume({"id": session.prompt, "run": key, "path": str(cwd), "continues": False})
+            service.resume(self._resumption(session, "", seen=0))
             self._follow(session, shows_texts=True)
         return self._choices(session)
 
@@ -245,12 +247,7 @@ class Server:
             folder = runs.project_folder(root_of(session.cwd)) / session.key
             if session.has_begun:
                 text = f"{task}\n\n{context}" if context else task
-                with runs.lock(folder):
-                    RunLog.open(folder).write("said", text=text)
-                service.resume(
-                    {"id": session.prompt, "run": session.key, "path": path, "continues": True},
-                    policy,
-                )
+                service.resume(self._resumption(session, text, seen=sys.maxsize), policy)
             else:
                 folders.make_private(folder)  # a run that cannot start removes it
                 start = start_message(session.prompt, task, path, policy, session.model, context)
@@ -284,6 +281,17 @@ class Server:
         session.prompt = 0
         self._editor.answer(number, {"stopReason": "cancelled" if is_cancelled else reason})
 
+    def _resumption(self, session: Session, text: str, seen: int) -> AgentResume:
+        """Return the message that continues a run, or shows it if there is no text."""
+        return {
+            "id": session.prompt,
+            "run": session.key,
+            "path": str(session.cwd),
+            "continues": bool(text),
+            "text": text,
+            "seen": seen,
+        }
+
     def _begin(self, session: Session) -> None:
         self._last_prompt += 1
         session.prompt, session.is_cancelled = self._last_prompt, False
@@ -304,6 +312,8 @@ class Server:
                 kind = "agent_message_chunk" if shows_texts else "agent_thought_chunk"
                 if words := writing.more(params["text"], is_new=params["is_new"]):
                     self._update(key, kind, content=_text(words))
+            elif method == "agent.said" and shows_texts:
+                self._update(key, "user_message_chunk", content=_text(params["text"]))
             elif method == "agent.started":
                 writing = _Writing(params["dialect"])
             elif method == "agent.step":

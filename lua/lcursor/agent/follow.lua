@@ -42,8 +42,8 @@ local MAX_TITLE = 40
 ---@field status_ms integer vim.uv.now() when that came
 ---@field plan_number? integer of the step that is a plan
 ---@field thought? string the last one of the model
----@field said? string that is sent once the run has been resumed
----@field is_replayed boolean the host is about to send all of it again
+---@field said? string the message with which it is continued, until the host has stored it
+---@field is_replayed boolean the host is about to send what is not shown yet
 ---@field is_shown boolean it is only shown, not continued
 
 --- Tell the user about a run, unless its last lines are on the screen.
@@ -110,6 +110,15 @@ local function escalation(run, done)
   return { "", (":LCursor agent escalate gives the task to %s"):format(name) }
 end
 
+--- Put the message with which a run was to be continued back into the draft.
+---@param run lcursor.AgentRun
+local function return_said(run)
+  if run.said and entries.is_loaded(run) then
+    entries.set_draft(run, vim.trim(run.said .. "\n\n" .. entries.draft_text(run)))
+  end
+  run.said = nil
+end
+
 ---@param run lcursor.AgentRun
 ---@param done table fields of `agent.done`
 local function finish(run, done)
@@ -120,6 +129,7 @@ local function finish(run, done)
   end
   end_entries(run)
   buffer.end_thought(run)
+  return_said(run)
   local last = run.entries[#run.entries - 1]
   if last and last.kind == "thought" and vim.startswith(vim.trim(done.message), last.text) then
     entries.remove(run, last) -- a foreign agent has written its message already
@@ -197,12 +207,13 @@ HANDLERS["agent.started"] = function(run, params)
   run.sandbox, run.dialect, run.model = params.sandbox, params.dialect, params.model
   run.group, run.attempt = params.group, params.attempt
   local said = run.said
-  if run.is_replayed then -- all steps come again, and then another such message
+  if run.is_replayed then -- steps follow, and then another such message
     run.is_replayed, said = false, nil
-    run.entries, run.thought = { run.entries[1], entries.draft(run) }, nil
-    run.entries[1].text = params.task
-    if entries.is_loaded(run) then
-      entries.render(run, entries.draft_text(run))
+    if run.entries[1].text ~= params.task then
+      run.entries[1].text = params.task
+      if entries.is_loaded(run) then
+        entries.render(run, entries.draft_text(run))
+      end
     end
   end
   local words = { params.model, params.sandbox == "none" and "no sandbox" or params.sandbox }
@@ -213,7 +224,7 @@ HANDLERS["agent.started"] = function(run, params)
   winbar.draw(run)
   if said then
     run.said = nil
-    M.say(run, said)
+    buffer.add(run, { kind = "user", text = said })
   end
 end
 
@@ -273,6 +284,10 @@ end
 
 HANDLERS["agent.delta"] = function(run, params)
   buffer.think(run, params.text, params.is_new)
+end
+
+HANDLERS["agent.said"] = function(run, params)
+  buffer.add(run, { kind = "user", text = params.text })
 end
 
 HANDLERS["agent.status"] = function(run, params)
@@ -401,8 +416,19 @@ end
 ---@return boolean whether that was sent
 function M.resume(run, continues, said)
   run.is_replayed, run.is_shown, run.said = true, not continues, said
-  local key = run.key ~= "" and run.key or "last"
-  return follow(run, "agent.resume", { run = key, path = run.path, continues = continues })
+  local seen = 0
+  for _, entry in ipairs(run.entries) do
+    local step = entry.step
+    local is_over = step and (step.state == "done" or step.state == "failed")
+    seen = is_over and math.max(seen, step.number) or seen
+  end
+  return follow(run, "agent.resume", {
+    run = run.key ~= "" and run.key or "last",
+    path = run.path,
+    continues = continues,
+    text = said or "",
+    seen = seen,
+  })
 end
 
 --- Send a message to a run, which is continued if it has ended.
@@ -412,7 +438,9 @@ function M.say(run, text)
   if not run.id and run.key == "" then
     notify.info("this run never began; :LCursor agent {task} starts another one")
   elseif not run.id then
-    M.resume(run, true, text)
+    if not M.resume(run, true, text) then
+      return_said(run)
+    end
   elseif requests.notify("agent.say", { id = run.id, text = text }) then
     buffer.add(run, { kind = "user", text = text })
   end

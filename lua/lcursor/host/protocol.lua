@@ -54,6 +54,7 @@ M.to_lua = {
     "group", "attempt" },
   ["agent.step"] = { "id", "number", "kind", "target", "state", "result", "text", "seconds" },
   ["agent.delta"] = { "id", "text", "is_new" },
+  ["agent.said"] = { "id", "text" },
   ["agent.status"] = { "id", "state", "steps", "max_steps", "used_tokens", "context_tokens",
     "cached_share", "seconds", "max_seconds", "added", "removed" },
   ["agent.asks"] = { "id", "ask", "number", "command", "why", "is_bound" },

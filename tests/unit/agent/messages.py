@@ -37,9 +37,11 @@ class Messages:
         more = {"context": "", "buffers": [], "group": "", "attempt": 0, "test": ""}
         self.send("agent.start", id=number, **{**known, **more, "when_idle": False, **changes})
 
-    def resume(self, number: int, run: str = "last", *, continues: bool = True) -> None:
+    def resume(
+        self, number: int, run: str = "last", *, continues: bool = True, text: str = ""
+    ) -> None:
         row = {"id": number, "run": run, "path": str(self.root), "continues": continues}
-        self.send("agent.resume", **row)
+        self.send("agent.resume", **row, text=text, seen=0)
 
     def all(self, method: str, number: int = 1) -> list[dict[str, Any]]:
         wanted = (method, number)

@@ -90,8 +90,7 @@ def test_a_run_is_finished_after_a_forced_summary(
     ops = (it.run_folder / "run.jsonl").read_text()
     assert ops.count('"is_summary":true') == (full_at > 0)
 
-    shown = {"id": 2, "run": "last", "path": str(it.root), "continues": False}
-    it.send("agent.resume", **shown)  # what was summarized can still be read
+    it.resume(2, continues=False)  # what was summarized can still be read
     it.wait("agent.done", 2)
     assert [row["text"] for row in it.all("agent.step", 2)] == it.texts()
     assert "x = 1" in it.texts()[0]

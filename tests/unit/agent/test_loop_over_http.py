@@ -422,7 +422,14 @@ def test_a_run_of_another_host_is_shown_but_not_continued(session: Make) -> None
 def test_a_run_is_continued_with_another_policy(session: Make) -> None:
     it = session([*EDIT, replace("2", "3"), finish("I would set x to 3")])
     it.finish()
-    row: AgentResume = {"id": 2, "run": "last", "path": str(it.root), "continues": True}
+    row: AgentResume = {
+        "id": 2,
+        "run": "last",
+        "path": str(it.root),
+        "continues": True,
+        "text": "Now 3.",
+        "seen": 1,
+    }
     it.service.resume(row, "plan")
     assert it.wait("agent.planned", 2)["text"] == "I would set x to 3"
     it.send("agent.approve_plan", id=2, text="")

@@ -361,6 +361,22 @@ def test_a_missing_run_is_an_error(editor: Callable[..., Editor]) -> None:
     assert it.wait("error", 2)["code"] == "agent_missing"
 
 
+def test_what_the_user_said_is_shown_between_the_steps(editor: Callable[..., Editor]) -> None:
+    it = editor(EDIT, EDIT)
+    it.start()
+    it.wait("agent.done")
+    it.resume(2, text="look again")
+    it.wait("agent.done", 2)
+    it.resume(3, continues=False)
+    it.wait("agent.done", 3)
+    found = [
+        row.get("kind", row.get("text"))
+        for name, row in it.messages
+        if name in ("agent.said", "agent.step") and row["id"] == 3
+    ]
+    assert found[2:5] == ["finish", "look again", "finish"]
+
+
 def test_files_of_a_killed_run_count_as_interrupted(editor: Callable[..., Editor]) -> None:
     it = editor(EDIT)
     it.start()

@@ -189,3 +189,14 @@ def test_a_run_is_continued_with_its_calls(session: Make, tmp_path: Path) -> Non
     assert it.wait("agent.done", 2)["state"] == "done"
     assert roles(conversations(it)[-1])[:4] == ["system", "user", "assistant", "tool"]
     assert "c" in it.files()
+
+
+@pytest.mark.parametrize("text", ["Now undo it.", ""])
+def test_a_run_that_was_done_is_continued_with_its_last_result(session: Make, text: str) -> None:
+    it = session(calls(("bash", TOUCH)), DONE, DONE)
+    assert it.finish()["state"] == "done"
+    it.resume(2, text=text)
+    assert it.wait("agent.done", 2)["state"] == "done"
+    asked = conversations(it)[-1]
+    assert roles(asked)[-2:] == (["tool", "user"] if text else ["assistant", "tool"])
+    assert (asked[-1]["content"] == f"The user says: {text}") == bool(text)
