@@ -8,6 +8,7 @@ the content that was approved (`workspace.approval`): `make test` runs what the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -143,6 +144,8 @@ class Approvals:
             return Decision("forbid", self._answers.reason(key))
         changed = TOOL_CHANGED if call.tool == SERVER_CALL else CHANGED
         why = f"{found.why}; {changed}" if state == "changed" else found.why
+        if is_bound and self._names_root(call):
+            why += "; it names your project itself, not the agent's copy"
         return replace(found, why=why, is_bound=is_bound)
 
     def remember(
@@ -186,6 +189,10 @@ class Approvals:
             is_unchanged=is_unchanged,
             risk=self._risk(call),
         )
+
+    def _names_root(self, call: ToolCall) -> bool:
+        command = str(call.arguments.get("command"))
+        return re.search(rf"{re.escape(str(self._root))}(?![\w.-])", command) is not None
 
     def _risk(self, call: ToolCall) -> str:
         if call.tool != SERVER_CALL or self._servers is None:

@@ -183,7 +183,9 @@ class Assembly:
             model.tools = tuple(
                 ToolSpec(each.name, each.what, each.schema) for each in toolbox.tools
             )
-        of_project = partial(self._facts, wanted, tree, model.context_tokens)
+        is_free = sandbox.level == "none" or wanted.policy == "full"
+        where = tree.path if is_free else sandbox.visible_path(tree.confinement(agent))
+        of_project = partial(self._facts, wanted, tree, where, model.context_tokens)
         system = dialect.system(toolbox.tools, dialect.facts(toolbox.known(), of_project))
         parts = RunParts(
             model=model,
@@ -314,14 +316,16 @@ class Assembly:
             cancel=wanted.stopped.is_set,
         )
 
-    def _facts(self, wanted: RunRequest, tree: Tree, context_tokens: int) -> str:
-        """Return what a model should know of the project at the start."""
+    def _facts(self, wanted: RunRequest, tree: Tree, where: Path, context_tokens: int) -> str:
+        """Return what a model should know of the project at the start.
+
+        Args:
+            where: the path at which commands see the copy.
+        """
         names = sorted(each.name + "/" * each.is_dir() for each in tree.path.iterdir())
         top = [name for name in names if name != ".git/"]
         more = f" and {len(top) - MAX_TOP} more" if len(top) > MAX_TOP else ""
-        lines = [
-            f"The project is in {wanted.root}. Its top level: {', '.join(top[:MAX_TOP])}{more}."
-        ]
+        lines = [f"The project is in {where}. Its top level: {', '.join(top[:MAX_TOP])}{more}."]
         edit = self._config.edit
         if edit.test:
             lines.append(f"Its tests: {edit.test}")

@@ -227,6 +227,16 @@ def test_changes_by_an_approved_command_do_not_end_its_approval(copy: Copy) -> N
     assert answers.decide(call).verdict == "ask"
 
 
+def test_a_command_outside_of_the_sandbox_that_names_the_project_is_marked(tmp_path: Path) -> None:
+    def why(command: str) -> str:
+        call = ToolCall("bash", {"command": command, "escalate": "the network"})
+        return Approvals("auto", "bubblewrap", RULES, tmp_path).decide(call).why
+
+    mark = "it names your project itself, not the agent's copy"
+    assert mark in why(f"cd {tmp_path} && sed -i s/a/b/ a.py")
+    assert mark not in why(f"ls {tmp_path}-2 a.py")
+
+
 def test_an_approval_for_once_revives_no_earlier_one(copy: Copy) -> None:
     answers, call = copy.approvals("auto", "bubblewrap"), CALLS["escalated"]
     answers.decide(call)

@@ -419,6 +419,19 @@ def test_a_run_of_another_host_is_shown_but_not_continued(session: Make) -> None
     assert not other.server.prompts
 
 
+@pytest.mark.sandbox
+@pytest.mark.parametrize("policy", ["auto", "full"])
+def test_the_model_gets_the_path_at_which_its_commands_see_the_files(
+    session: Make, policy: str
+) -> None:
+    it = session([bash("pwd"), finish()])
+    it.start(policy=policy)
+    it.wait("agent.done")
+    path = it.log.state.steps[0].observation.text.splitlines()[1]
+    assert f"The project is in {path}. " in "".join(map(chr, it.server.requests[0]["prompt"]))
+    assert (path == str(it.root)) == (policy == "auto")
+
+
 def test_a_run_is_continued_with_another_policy(session: Make) -> None:
     it = session([*EDIT, replace("2", "3"), finish("I would set x to 3")])
     it.finish()
