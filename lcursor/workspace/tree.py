@@ -183,6 +183,15 @@ class Tree:
         self.last = tree_id
         return tree_id
 
+    def include(self, path: str) -> None:
+        """Let checkpoints have a new file, even if git ignores its path.
+
+        Raises:
+            AgentFailed: git failed.
+        """
+        with _reported(self.folder):
+            self._ask("add", "--force", "--", path)
+
     def restore(self, tree: str) -> None:
         """Give all files the state of a checkpoint; ignored files stay.
 

@@ -6,7 +6,7 @@ by new problems only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from lcursor.agent.observe import NAME, Outputs, TokenLimit, numbered
@@ -38,18 +38,23 @@ HIDDEN: Final = (
 
 
 class FileEditor:
-    """Views and changes files."""
+    """Views and changes files.
+
+    Args:
+        include: called with the path of each new file.
+    """
 
     def __init__(
         self,
         files: Files,
+        include: Callable[[str], None],
         seen: ReadLines,
         pages: Pages,
         outputs: Outputs,
         checks: FinishChecks,
         limit: TokenLimit,
     ) -> None:
-        self._files, self._seen, self._pages = files, seen, pages
+        self._files, self._include, self._seen, self._pages = files, include, seen, pages
         self._outputs, self._gate, self._limit = outputs, checks, limit
         self.changed = ""
         """The file that was changed last."""
@@ -215,6 +220,8 @@ class FileEditor:
             raise Denied(f"{path}: {HIDDEN}")
         before = [] if is_new else self._gate.lint(path, old, cancel)
         self._files.write(path, file.text.with_lines(new), file.mode)
+        if is_new:
+            self._include(path)
         self.changed = path
         self._seen.update(path, new)
         first, last = (spans[0][2], spans[-1][3]) if spans else (0, 0)

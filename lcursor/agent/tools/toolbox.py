@@ -80,7 +80,7 @@ def make_toolbox(
         files=files,
         seen=seen,
         pages=pages,
-        editor=FileEditor(files, seen, pages, outputs, gate, limit),
+        editor=FileEditor(files, tree.include, seen, pages, outputs, gate, limit),
         lookup=Lookup(tree, files, codebase, seen, pages, limit),
         gate=gate,
         shell=shell,

@@ -135,6 +135,18 @@ def test_only_new_syntax_errors_are_reported(agent: ToolUser) -> None:
     assert "new problem" not in found.text
 
 
+@pytest.mark.parametrize("name", [".vscode/a[1].json", "vendor/shim.js", ".idea/x.xml"])
+def test_a_new_file_counts_although_git_ignores_it(agent: ToolUser, name: str) -> None:
+    (agent.tree.path / ".gitignore").write_text(".vscode/\n*.js\n")
+    agent.call("str_replace_editor", command="create", path=name, file_text="{}\n")
+    agent.call("bash", command="touch .vscode/of-a-command; true")
+    assert {each.path for each in agent.tree.changed()} == {".gitignore", name}
+    before = agent.tree.checkpoint()
+    (agent.tree.path / name).unlink()
+    agent.tree.restore(before)
+    assert agent.text(name) == "{}\n"
+
+
 def test_files_are_created_and_lines_inserted(agent: ToolUser) -> None:
     made = agent.call(
         "str_replace_editor", command="create", path="new/n.py", file_text="x = 1\ny = (\n"
