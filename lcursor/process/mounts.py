@@ -40,7 +40,7 @@ TOOLCHAINS: Final = (
     " .juliaup .m2/repository .local/bin .local/lib .local/pipx .local/share/pipx"
     " .local/share/pypoetry/venv"
     " .local/share/uv/python .local/share/uv/tools .local/share/mise .local/share/fnm"
-    " .local/share/pnpm .nix-profile go/bin go/pkg/mod"
+    " .local/share/pnpm .local/share/nvim/mason/packages .nix-profile go/bin go/pkg/mod"
 )
 """Readable in the home: programs and downloaded packages, no credentials."""
 MANAGERS: Final = (".pyenv", ".asdf", ".rbenv", ".nodenv")

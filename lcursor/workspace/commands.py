@@ -19,7 +19,7 @@ from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed
 from lcursor.workspace.outputs import new_lines
 from lcursor.workspace.shadow_git import ShadowGit
-from lcursor.workspace.shell import CommandResult, Shell
+from lcursor.workspace.shell import CommandResult, Shell, is_missing
 from lcursor.workspace.tree import Tree
 
 BASE: Final = "base"
@@ -35,6 +35,8 @@ class Compared:
     lines: list[str]
     """Of the linter those that are new, of tests all."""
     is_ok: bool
+    why_not_run: str = ""
+    """Why the linter did not run; it is no reason against the changes."""
 
 
 class Commands:
@@ -69,6 +71,8 @@ class Commands:
         result = self._run(command, cancel, is_unconfined=is_unconfined)
         if result.is_ok or result.status is None:
             return Compared(command, result, result.problems(), result.is_ok)
+        if is_missing(result, command):
+            return Compared(command, result, [], True, result.problems()[-1])
         before = self.before(command, cancel, is_unconfined=is_unconfined)
         lines = new_lines(before.problems(), result.problems())
         return Compared(command, result, lines, not lines)

@@ -48,7 +48,7 @@ class CheckResults:
 
     checks: tuple[Check, ...] = ()
     note: str = ""
-    """Why the commands were not run; "" if they were."""
+    """Which commands were not run, and why; "" if all were."""
 
 
 class EditChecks:
@@ -127,7 +127,7 @@ class EditChecks:
         return next((name for name in names if any(decides(name, each) for each in commands)), "")
 
     def _run(self, copy: _Copy, existing: Sequence[str], cancel: Stop) -> CheckResults:
-        checks, is_unconfined = list[Check](), open_sandbox().level == "none"
+        checks, note, is_unconfined = list[Check](), "", open_sandbox().level == "none"
         changed = copy.tree.checkpoint()
         if changed != copy.tree.base:
             copy.commands.forget_last()
@@ -138,7 +138,10 @@ class EditChecks:
                     for name in existing
                 ]
                 text = "\n".join(filter(None, (self._text(each, copy) for each in results)))
-                checks.append(Check("lint", all(each.is_ok for each in results), text))
+                if why := next((each.why_not_run for each in results if each.why_not_run), ""):
+                    note = f"lint was not run: {why}"
+                else:
+                    checks.append(Check("lint", all(each.is_ok for each in results), text))
                 copy.tree.restore(changed)  # a linter may fix files
             if self._config.test:
                 name = next(iter(existing), "")
@@ -150,7 +153,7 @@ class EditChecks:
                     )
                     text = "\n".join([text, *seen])
                 checks.append(Check("test", test.is_ok, text))
-        return CheckResults(tuple(checks))
+        return CheckResults(tuple(checks), note)
 
     def _text(self, found: Compared, copy: _Copy) -> str:
         """Return why a command failed; "" if it did not."""

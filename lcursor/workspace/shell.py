@@ -194,6 +194,8 @@ def obstacle(result: CommandResult, command: str, root: Path) -> str:
     Args:
         root: the project, in which the command runs.
     """
+    if not is_missing(result, command):
+        return ""
     last = result.lines[-1] if result.lines else ""
     if result.status in NOT_STARTED:
         match = UNKNOWN_PROGRAM.search(last)
@@ -202,14 +204,24 @@ def obstacle(result: CommandResult, command: str, root: Path) -> str:
         if result.status == CANNOT_RUN:
             help_text = "Make it executable, or correct edit.test (in a shell: --test)"
     else:
-        missing = MODULE.search(last) if result.status == 1 else None
-        if missing is None or f"-m {missing[1]}" not in command:
-            return ""
+        module = _missing_module(result, command)
         help_text = (
-            f"Install {missing[1]} for this Python, or name that of your environment in edit.test "
-            f"(in a shell: --test), such as .venv/bin/python -m {missing[1]}"
+            f"Install {module} for this Python, or name that of your environment in edit.test "
+            f"(in a shell: --test), such as .venv/bin/python -m {module}"
         )
     return f"The tests cannot start: {last or result.head}. {help_text}"
+
+
+def is_missing(result: CommandResult, command: str) -> bool:
+    """Return whether a program did not start, or Python lacks the module that it is to run."""
+    return result.status in NOT_STARTED or bool(_missing_module(result, command))
+
+
+def _missing_module(result: CommandResult, command: str) -> str:
+    """Return the module that Python lacks and that it is to run; "" for none."""
+    is_failed = result.status == 1 and result.lines
+    missing = MODULE.search(result.lines[-1]) if is_failed else None
+    return missing[1] if missing and f"-m {missing[1]}" in command else ""
 
 
 def _advice(program: str, command: str, root: Path) -> str:

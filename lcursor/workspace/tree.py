@@ -30,6 +30,7 @@ from lcursor.project import dependencies
 from lcursor.project.git import GitFailed, split
 from lcursor.project.names import quoted
 from lcursor.project.reading import open_regular
+from lcursor.project.root import is_home_like
 from lcursor.project.secrets import SecretGlobs
 from lcursor.storage import folders, json_text
 from lcursor.workspace import git_history, visible_files
@@ -121,6 +122,11 @@ class Tree:
         root = Path(os.path.realpath(root))
         if (folder / "tree").exists():
             raise AgentFailed(f"{folder} exists already", "Start a new run")
+        if is_home_like(root):
+            raise AgentFailed(
+                f"{root} is your home directory, or above it: all in it would be copied",
+                "Open a file in a folder of its own",
+            )
         try:
             folders.make_private(folder)
             with _reported(folder):

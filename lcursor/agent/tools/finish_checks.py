@@ -112,6 +112,7 @@ class FinishChecks:
         if not self._shell.is_confined and not is_unconfined and (has_lint or has_tests):
             words = f"finished; linter and tests were not run: {shell.NO_SANDBOX}"
             return Observation(words, target=target, result="done")
+        note = ""
         with self._commands as commands:
             for path in changed if has_lint else ():
                 compared = commands.lint(path, cancel, is_unconfined=is_unconfined)
@@ -121,8 +122,10 @@ class FinishChecks:
                     )
                     result = replace(compared.result, lines=compared.lines)
                     return self._failed(compared.command, result, words, target, "linter failed")
+                if compared.why_not_run:
+                    note = f"; the linter was not run: {compared.why_not_run}"
             if not has_tests:
-                words = "finished; the user has not set a test command"
+                words = f"finished; the user has not set a test command{note}"
                 return Observation(words, target=target, result="done")
             compared = commands.test(next(iter(changed), ""), cancel, is_unconfined=is_unconfined)
             command, result = compared.command, compared.result
@@ -130,7 +133,8 @@ class FinishChecks:
                 words = f"restore {tests}; change what the tests test, then call finish again"
                 return self._failed(command, result, words, target, "tests changed")
             if compared.is_ok:
-                return Observation("finished; the tests passed", False, target, "done", status=0)
+                words = f"finished; the tests passed{note}"
+                return Observation(words, False, target, "done", status=0)
             before = commands.before(command, cancel, is_unconfined=is_unconfined)
             if self._is_corrected(before, result):
                 words = f"finished; {self._test} passes, and other tests fail as before"

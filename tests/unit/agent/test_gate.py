@@ -107,6 +107,14 @@ def test_a_run_with_new_lint_does_not_end(files: Project) -> None:
     assert agent.call("finish", summary="x").result == "tests failed"
 
 
+def test_a_linter_that_is_missing_is_named_at_the_end(files: Project) -> None:
+    agent = make(files, lint="no-such-linter {path}", test="true")
+    agent.replace("a.txt", "good", "fine")
+    found = agent.call("finish", summary="x")
+    assert (found.result, found.status) == ("done", 0)
+    assert "the tests passed; the linter was not run: " in found.text
+
+
 def test_deleted_files_are_not_linted(files: Project) -> None:
     agent = make(files, lint="test -e {path}")
     agent.bash("rm test.sh; git mv a.txt b.txt || mv a.txt b.txt")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -204,6 +205,14 @@ def test_a_linter_that_complained_before_fails_only_for_more(root: Path) -> None
         assert "2:bad = 3" in more.text
         other = made.run({path: ("worse = bad",)}, never()).checks[0]
         assert not other.is_ok  # another problem instead of the old one
+
+
+@pytest.mark.parametrize("lint", ["no-such-linter {path}", f"{PYTHON} -m no_such_linter {{path}}"])
+def test_a_linter_that_is_missing_counts_as_not_run(root: Path, lint: str) -> None:
+    with EditChecks(root, EditConfig(lint=lint, test="true")) as made:
+        found = made.run({str(root / "a.py"): ("x = 2",)}, never())
+    assert [each.name for each in found.checks] == ["test"]
+    assert re.match("lint was not run: .*no.such.linter", found.note)
 
 
 def test_a_linter_without_words_that_failed_before_does_not_count(root: Path) -> None:

@@ -24,6 +24,13 @@ __all__ = ["project"]
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nabc\n"
 
 
+def test_a_home_directory_is_not_copied(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(project.root))
+    project.write({"notes.md": "a\n"})
+    with pytest.raises(AgentFailed, match="is your home directory"):
+        project.tree()
+
+
 def test_it_has_what_the_user_sees(project: Project) -> None:
     project.repository(
         {"a.py": "a\n", "b.py": "b\n", "gone.py": "", "src/run.sh": "#!/bin/sh\n"}, "*.log\n"
