@@ -116,6 +116,8 @@ class CompletionConfig:
     """Whether the KV cache is saved to disk for the next start."""
     endpoint: ModelConfig | None = field(default=None, metadata=FIXED)
     """The server that completes, if `model` names one of `models`."""
+    excluded: tuple[str, ...] = field(default=(), metadata=FIXED)
+    """The setting `privacy.exclude`."""
     kv_type: str = field(default="f16", metadata=FIXED)
     """Type of the keys and values in the KV cache: "f16" or "q8_0"."""
     prefix_tokens: int = field(default=-1, metadata=FIXED)

@@ -52,10 +52,13 @@ def from_table(table: Mapping[str, Any]) -> Config:
     models = _models(table.get("models") or {})
     completion = _section(table, "completion", CompletionConfig)
     next_edit = _section(table, "next_edit", NextEditConfig)
+    privacy = _section(table, "privacy", PrivacyConfig)
     named = {model.name: model for model in models}
     return Config(
-        completion=replace(completion, endpoint=named.get(completion.model)),
-        privacy=_section(table, "privacy", PrivacyConfig),
+        completion=replace(
+            completion, endpoint=named.get(completion.model), excluded=privacy.exclude
+        ),
+        privacy=privacy,
         index=_section(table, "index", IndexConfig),
         chat=replace(_section(table, "chat", ChatConfig), models=models),
         edit=_section(table, "edit", EditConfig),

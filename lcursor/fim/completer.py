@@ -67,7 +67,12 @@ OpenBackend = Callable[[CompletionConfig, Progress, ContextRing, OnImproved], Ba
 
 
 def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
-    """Return whether a change of settings requires reloading the model or reconnecting."""
+    """Return whether a change of settings requires reloading the model or reconnecting.
+
+    A change of the excluded files does, so that nothing of them stays in a prompt or a cache.
+    """
+    if before.excluded != after.excluded:
+        return True
     if before.endpoint or after.endpoint:
         return before.endpoint != after.endpoint
     return any(getattr(before, name) != getattr(after, name) for name in NEEDS_MODEL)
@@ -114,7 +119,7 @@ class Completer:
         self._is_closing = False
         self._shown_percent = -1
         self._failure: str | None = None  # None before the first attempt to open or connect
-        self.ring = ContextRing(retriever)
+        self.ring = self._new_ring(retriever)
         self._running: FimRequest | None = None  # the last one that ran
         self._answered: FimRequest | None = None  # the same, once the engine has its answer
         self._learning = threading.Lock()
@@ -131,7 +136,11 @@ class Completer:
             failed=self._failed,
             finish=self._unload,
         )
-        self.ring.on_change = lambda: self._scheduler.call(lambda: None)  # resumes idle work
+
+    def _new_ring(self, retriever: Retriever | None) -> ContextRing:
+        ring = ContextRing(retriever)
+        ring.on_change = lambda: self._scheduler.call(lambda: None)  # resumes idle work
+        return ring
 
     def start(self) -> None:
         """Start loading the model in the background."""
@@ -154,18 +163,22 @@ class Completer:
 
         Only a reload cancels a running request; a pending one is answered afterwards.
         """
-        before, self._wanted = self._wanted, config
+        before = self._wanted
+        if before.excluded != config.excluded:  # set first, because the engine's thread reads both
+            self.ring = self._new_ring(self.ring.retriever)
+        self._wanted = config
         if before != config:
             self._scheduler.prepare_again(interrupts=needs_reload(before, config))
 
     def add_chunk(self, params: ContextChunk) -> None:
         """Add part of a file to the context of later completions."""
+        ring = self.ring  # the settings may change before `add` runs
 
         def add() -> None:
             path, text = params["name"] or params["path"], params["text"]
             if params["kind"] == "import":
                 text = header_lines(path, text, params["symbols"])
-            self.ring.add(Chunk(path, params["first_row"], text, params["kind"]))
+            ring.add(Chunk(path, params["first_row"], text, params["kind"]))
 
         self._scheduler.call(add, interrupts=False)
 
@@ -186,23 +199,26 @@ class Completer:
 
     def _prepare(self) -> None:
         """Apply the latest settings to the engine."""
-        before, self._config = self._config, self._wanted
-        if self._engine is None or needs_reload(before, self._config):
+        wanted = self._wanted
+        if self._engine is None or needs_reload(self._config, wanted):
             self._unload()
+            self._config = wanted
             self._load()
         else:
-            self._engine.configure(self._config)
+            self._config = wanted
+            self._engine.configure(wanted)
             self._set_threshold()
 
     def _unload(self) -> None:
-        """Save the KV cache, and free the model."""
+        """Save the KV cache, unless files were excluded since, and free the model."""
         engine, self._engine, self._opens_s = self._engine, None, 0.0
         self._answered, self._shown_percent, self._failure = None, -1, None
         if engine is None:
             return
         engine.abort.clear()  # may be set because the scheduler was closed
         try:
-            engine.save()
+            if self._config.excluded == self._wanted.excluded:
+                engine.save()
         finally:
             engine.close()
 

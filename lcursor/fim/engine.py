@@ -120,7 +120,7 @@ class Engine:
             self._context,
             self.family,
             config,
-            KVDiskCache(kv_disk.default_folder(), self._fingerprint()),
+            KVDiskCache(kv_disk.default_folder(), f"{self._fingerprint()} {config.excluded}"),
             on_gpu=self._on_gpu,
             heals=heals,
         )

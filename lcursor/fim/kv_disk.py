@@ -1,9 +1,9 @@
 """A disk cache of evaluated prompts: the KV data of each buffer, for the next start of the editor.
 
 The folder `$XDG_CACHE_HOME/lcursor/kv` has one subfolder per project and one file per buffer,
-readable only by the user. A file that is damaged, or from another model or version of llama.cpp, is
-deleted. Several editors may use the folder at once. Used only on the engine's thread; raises only
-`Cancelled`.
+readable only by the user. A file that is damaged, or was made with another model, version of
+llama.cpp or `privacy.exclude`, is deleted. Several editors may use the folder at once. Used only on
+the engine's thread; raises only `Cancelled`.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class KVDiskCache:
 
     Args:
         folder: its path; created when the first file is written.
-        fingerprint: identifies the model, the version of llama.cpp, and the data format, which may
-            differ between machines.
+        fingerprint: identifies the model, the version of llama.cpp, the data format, which may
+            differ between machines, and the excluded files.
         max_bytes: limit of all files together.
     """
 

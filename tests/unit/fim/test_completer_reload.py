@@ -12,7 +12,8 @@ from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import completer as module
 from lcursor.fim.completer import Completer
-from tests.fakes.engine import FakeEngine, Models, fail, request, wait_for
+from lcursor.protocol.fim import ContextChunk
+from tests.fakes.engine import FakeEngine, Models, fail, request, wait_for, wait_queue
 from tests.unit.fim.conftest import Start
 
 CONFIG = CompletionConfig(model="one")
@@ -89,6 +90,25 @@ def test_callers_do_not_wait_while_a_model_is_saved_and_freed(
     may_end.set()  # only now: each of the calls above has returned
     models.wait_call("open", 2)
     assert models.names("open")[-1] == ("open", "three")
+
+
+def test_nothing_that_came_before_files_were_excluded_is_saved_or_used(
+    models: Models, completer: Completer
+) -> None:
+    may_end = threading.Event()
+    models.acts["complete"] = wait_for(may_end)
+    completer.request(request(1))
+    models.wait_call("complete")
+    text = "first\nsecond\nthird"
+    completer.add_chunk(  # waits for the request
+        ContextChunk(path="/r/a", name="a", first_row=0, text=text, kind="yanked", symbols=[])
+    )
+    completer.configure(replace(CONFIG, excluded=("a",)))
+    may_end.set()
+    models.wait_call("open", 2)
+    wait_queue(completer)
+    assert not completer.ring.admit()
+    assert models.names("save", "close") == [("close", "one")]
 
 
 def test_a_load_reports_its_progress(models: Models, completer: Completer) -> None:

@@ -286,6 +286,25 @@ def test_a_saved_cache_spares_the_next_start_the_prompt(start: Open) -> None:
     assert complete(other, where)[0].read_tokens == read
 
 
+def test_a_saved_cache_is_not_used_after_files_were_excluded(start: Open) -> None:
+    where = source(FILLER + BEFORE)
+    first = start()
+    first.ring = ContextRing()
+    first.ring.add(Chunk("rows.sql", 0, "one row\nanother row\nthe last row", "visited"))
+    complete(first, where)
+    rest(first)
+    complete(first, where, bypass_cache=True)
+    rest(first)
+    disk = first.reader.kv_disk
+    assert disk is not None
+    saved = disk.path("/demo/", "a.py")
+    assert b"another row" in saved.read_bytes()
+    second = start(replace(CONFIG, excluded=("rows.sql",)))
+    complete(second, where)
+    assert b"another row" not in b"".join(data for _, data, _ in second.last_prompt())
+    assert not saved.exists()
+
+
 def test_a_cache_is_saved_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     disk, saved = engine.reader.kv_disk, list[str]()
     assert disk is not None

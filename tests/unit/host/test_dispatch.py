@@ -15,7 +15,7 @@ from lcursor.fim.outcomes import HIDDEN_S, MIN_OUTCOMES, MIN_REJECTED
 from lcursor.fim.scheduler import IDLE_S
 from lcursor.host.dispatch import Dispatch
 from lcursor.llm.server_state import ServerFolder
-from tests.fakes.engine import Models, request, wait_for
+from tests.fakes.engine import Models, request, wait_for, wait_queue
 from tests.fakes.heard import WAIT_S, Heard
 from tests.fakes.loopback import sse
 from tests.fakes.model_server import ModelServer
@@ -185,6 +185,24 @@ def test_pieces_of_files_come_into_the_prompt(service: Service) -> None:
         service.complete(number)
     service.dispatch("context.chunk", {**CHUNK, "text": "x", "kind": "stolen"})
     assert service.errors() == ["message_invalid"]
+
+
+def test_pieces_of_files_leave_the_prompt_when_files_are_excluded(service: Service) -> None:
+    service.ready()
+    completer = service.dispatch._completer
+    assert completer is not None
+    text = "".join(f"def helper_{number}():\n    return {number}\n" for number in range(4))
+    service.dispatch("context.chunk", {**CHUNK, "text": text, "kind": "yanked"})
+    wait_queue(completer)
+    assert completer.ring.admit()
+    service.complete(1)
+    assert "helper_0" in service.server.asked[-1][3]["prompt"]
+    config = {"models": {"desk": {"url": service.server.url}}, "completion": {"model": "desk"}}
+    service.dispatch("config", {"config": {**config, "privacy": {"exclude": ["a.py"]}}})
+    service.wait("state", count=4)
+    service.complete(2)
+    assert "helper_0" not in service.server.asked[-1][3]["prompt"]
+    assert service.states() == ["loading_model", "ready"] * 2, "then the editor sends pieces again"
 
 
 def test_a_key_that_is_sent_unencrypted_is_warned_of_once(
