@@ -6,15 +6,17 @@ One thread at a time uses it; any thread may set `abort`, which closes the conne
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 
 from lcursor.config import CompletionConfig, ModelConfig
-from lcursor.errors import ServerGarbled, ServerModelMissing, ServerUnreachable
+from lcursor.errors import ServerError, ServerGarbled, ServerModelMissing, ServerUnreachable
 from lcursor.fim.completion_apis import APIS, CompletionApi, Piece
 from lcursor.fim.prompt_text import TextPrompt
 from lcursor.http import detect, endpoint, sse
-from lcursor.http.client import Call, Client
+from lcursor.http.client import KEEP_LOCAL_S, Call, Client
 
 
 class Abort:
@@ -82,6 +84,7 @@ class CompletionServer:
         self.abort = Abort()
         self.model = ""
         self._api: CompletionApi | None = None
+        self._used_s = 0.0
         self._kind = detect.kind_of(server.api, server.setting)
         base = endpoint.check_url(server.url, f"{server.setting}url")
         key = endpoint.read_key(server.key_env, server.key_command, server.setting)
@@ -95,6 +98,15 @@ class CompletionServer:
         """Name of the server's API; "" before `connect`."""
         return next((name for name, one in APIS.items() if one is self._api), "")
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether another model may answer: that of a llama-server that was restarted meanwhile.
+
+        Not while the user types, because it costs a request to find out.
+        """
+        names_model = bool(self._server.model) or self.api != "llama.cpp"
+        return not names_model and time.monotonic() - self._used_s > KEEP_LOCAL_S
+
     def connect(self) -> None:
         """Detect the API and the model of the server.
 
@@ -104,6 +116,7 @@ class CompletionServer:
             Cancelled: `abort` was set.
         """
         server, prefix = self._server, self._prefix
+        self._api = None
         found = detect.find(
             self._ask,
             self._kind,
@@ -120,7 +133,7 @@ class CompletionServer:
             path = api.models.format(api=prefix)
             names = api.names(found.reply if found.path == path else self._ask(path))
             self.model = detect.only_model(names, self.name, server.setting, self._is_suitable)
-        self._api = api
+        self._api, self._used_s = api, time.monotonic()
 
     def stream(self, prompt: TextPrompt, config: CompletionConfig) -> Generator[Piece, None, None]:
         """Send a prompt, and yield the parts of the answer; connects before.
@@ -141,9 +154,13 @@ class CompletionServer:
                 for found in sse.objects(call, self.name):
                     has_reply = True
                     yield api.read(found)
-        except (ServerUnreachable, ServerModelMissing):
-            self._api = None  # another server may answer next time
+        except ServerError as error:
+            is_loading = error.status == HTTPStatus.SERVICE_UNAVAILABLE
+            if is_loading or isinstance(error, ServerUnreachable | ServerModelMissing):
+                self._api = None  # another server or model may answer next time
             raise
+        finally:
+            self._used_s = time.monotonic()
         if not has_reply:
             raise ServerGarbled(f"{self.name} sent an empty answer", sse.HINT)
 

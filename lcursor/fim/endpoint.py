@@ -128,6 +128,7 @@ class Endpoint:
             ConfigInvalid, ModelUnsuitable: the model or its family is ambiguous.
             Cancelled: `abort` was set.
         """
+        self._family = None
         self._connection.connect()
         self._family = self._family_of(self._connection.model)
 
@@ -149,7 +150,7 @@ class Endpoint:
         """
         started = time.perf_counter()
         self.read_tokens = 0
-        if not self.is_connected:
+        if not self.is_connected or self._connection.is_stale:
             self.connect()
         assert self._family is not None
         built = self._build(source, self._family, single_line)

@@ -314,6 +314,42 @@ def test_a_server_that_comes_back(make: Make) -> None:
         assert "ollama" in endpoint.description
 
 
+@pytest.mark.parametrize("has_pause", [False, True])
+def test_a_llama_server_that_returns_with_another_model(
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch, has_pause: bool
+) -> None:
+    server.llama("return a")
+    endpoint = make()
+    endpoint.complete(SOURCE, nobody)
+    if has_pause:
+        monkeypatch.setattr("lcursor.fim.completion_server.KEEP_LOCAL_S", 0.0)
+    else:
+        server.json("/completion", {"error": {"message": "Loading model", "code": 503}}, 503)
+        with pytest.raises(ServerFailed, match="Loading model"):
+            endpoint.complete(SOURCE, nobody)
+        assert not endpoint.is_connected
+    server.llama("return b", model="starcoder2-3b-q4_k_m.gguf")
+    assert endpoint.complete(SOURCE, nobody).text == "return b"
+    assert "<fim_prefix>" in server.asked[-1][3]["prompt"]
+    assert "starcoder2" in endpoint.description
+    server.llama("return c", model="chats-only-3b.gguf")
+    if has_pause:
+        with pytest.raises(ModelUnsuitable, match="is unknown"):
+            endpoint.complete(SOURCE, nobody)
+        assert not endpoint.is_connected
+
+
+def test_a_model_that_the_settings_name_is_not_asked_for_after_a_pause(
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcursor.fim.completion_server.KEEP_LOCAL_S", 0.0)
+    server.llama("return a")
+    endpoint = make(model="starcoder2")
+    for _ in range(2):
+        endpoint.complete(SOURCE, nobody)
+    assert server.paths().count("/props") == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
