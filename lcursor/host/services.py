@@ -76,7 +76,8 @@ class Services:
         """Apply settings; services with changed settings are closed."""
         old, self._settings = self._settings, settings
         is_same_chat = _chat_settings(old) == _chat_settings(settings)
-        is_same_edit = old.edit == settings.edit
+        # The checks of edits run in the sandbox of agents.
+        is_same_edit = (old.edit, old.agent) == (settings.edit, settings.agent)
         if old.mcp != settings.mcp:
             self._close_servers()
             self._executor.submit(partial(self._check_servers, settings))
@@ -84,8 +85,6 @@ class Services:
             return
         if not (is_same_chat and is_same_edit):
             self._executor.submit(self._close_edit if is_same_chat else self._close_all)
-        elif old.agent != settings.agent:
-            self._executor.submit(self._close_agent)
 
     def close(self) -> None:
         """Close the services, after the messages that came before."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from lcursor import protocol
-from lcursor.config import ChatConfig, Config, EditConfig
+from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig
 from lcursor.host.services import Services
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
 from tests.fakes.heard import Heard, config_of
@@ -135,6 +135,18 @@ def test_other_settings_of_the_chat_stop_edits_and_give_them_other_models(path: 
         service.ask(2, path)
         assert service.wait("edit.done", 2)["reason"] == "proposed"
         service.close()
+
+
+def test_other_settings_of_agents_apply_to_the_checks_of_edits(path: Path) -> None:
+    service = Service(ChatConfig())
+    service.do("edit.turns", id=1, path=str(path))
+    service.wait("edit.turned", 1)
+    agent = AgentConfig(env=("PGHOST",), readable=("/opt/sdk",))
+    service.services.configure(Config(agent=agent))
+    service.do("edit.turns", id=2, path=str(path))
+    service.wait("edit.turned", 2)
+    assert service.services._get_edit()._services.agent == agent
+    service.close()
 
 
 def test_accepted_code_of_a_chat_is_recorded_in_its_file(path: Path, server: ChatServer) -> None:
