@@ -311,10 +311,10 @@ class Engine:
         if not main.result.tokens:  # cached without token probabilities
             main = dataclasses.replace(latest, result=Result())
             self._generator.generate(main, ignore_text, time.perf_counter(), threshold=0.0)
-        texts = [text.removeprefix(typed), main.result.text]
+        texts = [text.removeprefix(typed)]
         restore_current = self._slots.prefill_ahead(latest.prompt)
         try:
-            others = self._generator.generate_alternatives(main)
+            others = [main.result, *self._generator.generate_alternatives(main)]
             texts += [other.text for other in others if not other.replace_bytes]
         finally:
             restore_current()

@@ -273,6 +273,19 @@ def test_alternatives_differ_up_to_the_end_of_the_first_line(
     assert engine.alternatives() == [alternative]
 
 
+def test_no_alternative_repeats_a_bracket_right_of_the_cursor(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = "first_value, second) + third_value"
+    unsure = [text[:at] + "#" for at in range(12, 32)]
+    with engines(monkeypatch, tmp_path, {"z = call(": [text, *unsure]}) as begin:
+        engine = begin(replace(CONFIG, min_confidence=0.95))
+        where = source("z = call(", ")\n")
+        for _ in range(2):  # the second answer comes from the cache
+            assert complete(engine, where)[0].text == "first_value"
+            assert engine.alternatives() == ["first_value,"]
+
+
 def test_a_saved_cache_spares_the_next_start_the_prompt(start: Open) -> None:
     first = start()
     where = source(FILLER + BEFORE)
