@@ -146,7 +146,7 @@ class KVDiskCache:
     def _delete_oldest(self, size: int, own: Path) -> None:
         """Delete the least recently used files until `size` more bytes fit."""
         others = []
-        for path in self.folder.glob("*/*.kv"):
+        for path in self.folder.glob("*/*.kv*"):  # also what a process that ended left unfinished
             if path != own:
                 with contextlib.suppress(FileNotFoundError):  # another editor deleted it
                     stat = path.stat()

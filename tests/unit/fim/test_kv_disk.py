@@ -75,6 +75,17 @@ def test_the_oldest_files_are_deleted_above_the_limit(tmp_path: Path) -> None:
     assert there == [False, True, True, True]
 
 
+def test_a_file_that_was_never_finished_counts_and_is_deleted_like_others(tmp_path: Path) -> None:
+    disk = KVDiskCache(tmp_path, "model 1", max_bytes=30_000)
+    disk.save(ROOT, "a.py", saved(bytes(9000)))
+    part = disk.path(ROOT, "b.py").with_suffix(".kv.k3j2x1")
+    part.write_bytes(bytes(15_000))
+    os.utime(part, (1, 1))
+    disk.save(ROOT, "c.py", saved(bytes(9000)))
+    assert not part.exists()
+    assert disk.load(ROOT, "a.py")
+
+
 def test_without_a_folder_nothing_is_saved_and_nothing_raised(tmp_path: Path) -> None:
     (tmp_path / "kv").write_text("a file")
     disk = KVDiskCache(tmp_path / "kv", "model 1")
