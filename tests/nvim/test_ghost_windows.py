@@ -127,3 +127,63 @@ def test_a_sign_shows_what_the_first_suggestion_waits_for(editor: Start, host: F
     nvim.request("onexy")
     nvim.settle()
     assert rows(nvim)[0] == "onexy", "later ones come soon"
+
+
+PAUSE = "require('lcursor.complete.sign').pause_ms = 0\n"
+TRIGGER = "vim.keymap.set('i', '<C-l>', '<Plug>(lcursor-trigger)')\n"
+BY_HAND = {"completion": {"auto_trigger": False}}
+
+
+def begin_loading(nvim: Pilot, host: FakeHost, keys: str) -> None:
+    """Press keys, which start the host, and report that the model is loaded."""
+    nvim.keys(keys)
+    host.wait(lambda: host.messages("hello"))
+    host.greet()
+    host.state("loading_model", "qwen")
+    nvim.wait_state("loading_model")
+
+
+def test_the_sign_ends_where_nothing_is_requested(editor: Start, host: FakeHost) -> None:
+    host.is_polite = False
+    nvim = editor({"a.py": "one two\n"}, init=PAUSE)
+    begin_loading(nvim, host, "wix")
+    assert nvim.screen.wait(lambda screen: "lcursor is loading" in screen.rows()[0], 20)
+    host.state("ready")
+    nvim.wait_why("midline")
+    nvim.settle()
+    assert rows(nvim)[0] == "one xtwo"
+    assert host.requests == []
+
+
+@pytest.mark.parametrize(("keys", "kinds"), [("", ["manual"]), ("x", []), ("<Esc>a", [])])
+def test_a_trigger_while_the_model_loads_applies_when_it_is_loaded(
+    editor: Start, host: FakeHost, keys: str, kinds: list[str]
+) -> None:
+    host.is_polite = False
+    nvim = editor({"a.py": "one\n"}, init=TRIGGER, config=BY_HAND)
+    begin_loading(nvim, host, "A<C-l>")
+    nvim.press(keys)
+    host.state("ready")
+    nvim.wait_state("ready")
+    nvim.settle()
+    assert [request["trigger"] for request in host.requests] == kinds
+
+
+@pytest.mark.parametrize("is_by_hand", [False, True])
+def test_a_request_for_which_the_model_is_loaded_again_is_answered(
+    editor: Start, host: FakeHost, is_by_hand: bool
+) -> None:
+    nvim = editor({"a.py": "one\n"}, init=TRIGGER, config=BY_HAND if is_by_hand else {})
+    nvim.keys("A")
+    nvim.wait_state("ready")
+    if is_by_hand:
+        nvim.keys("<C-l>")
+    request = nvim.request()
+    for state in ("loading_model", "ready"):
+        host.state(state)
+        nvim.wait_state(state)
+        nvim.settle()
+    host.done(request, " more")
+    nvim.settle()
+    assert nvim.shows() == " more"
+    assert (len(host.requests), host.cancelled) == (1, [])

@@ -32,8 +32,10 @@ local PAUSE_MS = 1000 -- how long without a key until a visible text may be repl
 local started = false
 ---@type lcursor.Suggestion? the only one; until it is done, the host is generating it
 local current
----@type string? buffer, text and position at the last update
+---@type string? the position at the last update
 local last_update
+---@type string? the position of a trigger that waits for the host
+local triggered
 ---@type { buf: integer, tick: integer }? the text in which a suggestion was dismissed
 local dismissed
 ---@type lcursor.CompletionListener the callbacks of our requests
@@ -42,6 +44,12 @@ local listener
 local key_ms
 ---@type number when the last key was pressed, in ms
 local pressed_ms = 0
+
+---@return string the buffer, its text and the cursor
+local function position()
+  local buf, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
+  return ("%d %d %d %d"):format(buf, api.nvim_buf_get_changedtick(buf), cursor[1], cursor[2])
+end
 
 local function now_ms()
   return vim.uv.hrtime() / 1e6
@@ -148,10 +156,7 @@ end
 
 --- Update what is shown after a change. Runs at every key, before the screen is drawn.
 local function update()
-  local buf = api.nvim_get_current_buf()
-  local cursor = api.nvim_win_get_cursor(0)
-  local tick = api.nvim_buf_get_changedtick(buf)
-  local where = ("%d %d %d %d"):format(buf, tick, cursor[1], cursor[2])
+  local where = position()
   local moved = where ~= last_update
   last_update = where
   if moved then
@@ -197,8 +202,7 @@ local function block_reason(buf, kind)
   if code then
     return code, false
   end
-  local cursor = api.nvim_win_get_cursor(0)
-  local tick = api.nvim_buf_get_changedtick(buf)
+  local cursor, tick = api.nvim_win_get_cursor(0), api.nvim_buf_get_changedtick(buf)
   if kind == "auto" then
     if not own.completion.auto_trigger then
       return "manual_only", false
@@ -224,10 +228,14 @@ ask = function(kind)
   key_ms = nil
   local code, single_line = block_reason(buf, kind)
   if code then
+    if vim.startswith(code, "host_") then
+      sign.wait()
+      triggered = kind == "manual" and position() or triggered
+    else
+      sign.hide(true)
+    end
     if code == "menu" then
       last_update = nil -- so that closing it counts as a change
-    elseif vim.startswith(code, "host_") then
-      sign.wait()
     end
     return why.note(buf, code)
   end
@@ -237,6 +245,7 @@ ask = function(kind)
   request.trigger, request.single_line = kind, single_line
   local id = fim.ask(request, listener)
   if not id then
+    sign.hide(true)
     return why.note(buf, "secret_text")
   end
   current = suggestion.new(id, buf, row, col, single_line)
@@ -315,7 +324,7 @@ listener = {
 local function leave()
   stop_debounce()
   sign.hide(true)
-  last_update = nil
+  last_update, triggered = nil, nil
   local s = current
   if s then
     drop()
@@ -348,7 +357,11 @@ function M.start()
     host = function(state)
       sign.changed()
       if state == "ready" then
-        ask("auto")
+        local kind = triggered == position() and "manual" or "auto"
+        triggered = nil
+        return ask(kind)
+      elseif state == "loading_model" then
+        return -- a running host that loads the model again answers later
       elseif current and not current.is_done then
         current.is_done, current.steps = true, nil -- nothing more will come
         update()
