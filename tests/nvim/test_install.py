@@ -210,6 +210,27 @@ def test_a_machine_without_a_new_enough_python_is_reported(ask: Any, tmp_path: P
     assert "apt install python3" in out["results"][0]["hint"]
 
 
+@pytest.mark.parametrize("state", ["loading_model", "ready"])
+@pytest.mark.parametrize("step", ["failed", "done"])
+def test_a_host_that_runs_keeps_its_state(ask: Any, state: str, step: str) -> None:
+    script = f"""
+        print('{{"step": "engine", "fraction": 0.25, "text": "compiling", "elapsed_s": 61}}')
+        print('{{"step": "{step}", "fraction": 1, "text": "", "hint": ""}}')
+        raise SystemExit({int(step == "failed")})
+    """
+    code = f"""
+    local status, texts = require("lcursor.host.status"), {{}}
+    status.set("{state}", "a model")
+    status.listen(function() texts[vim.g.lcursor_status] = true end)
+    {RUN.replace("return {", "return { texts = vim.tbl_keys(texts), now = vim.g.lcursor_status,")}
+    """
+    out = ask(code, script=script)
+    assert (out["final"], out["states"]) == (state, [])
+    shown = "lc" if state == "ready" else "lc: loading"
+    assert f"{shown} installing 25%" in out["texts"]
+    assert out["now"] == shown
+
+
 SUGGEST = """
 local select = 0
 vim.ui.select = function() select = select + 1 end

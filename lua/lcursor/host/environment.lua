@@ -14,7 +14,7 @@ local STAMP = "lcursor-stamp.json"
 local CANDIDATES = { "python3", "python3.13", "python3.12", "python3.11", "python3.10", "python" }
 ---@type (fun(err?: lcursor.Error))[]? callbacks of the installation that runs; nil if none does
 local waiting
----@type lcursor.Status? the status before it
+---@type lcursor.Status? the status before it; nil if a host runs, which has a state of its own
 local before
 local DAY_S = 24 * 60 * 60
 ---@type boolean whether this Neovim has suggested the installation
@@ -24,6 +24,7 @@ local progress
 ---@type { python: string, server: string }? while the engine is compiled, the host completes by a
 --- server, with the interpreter of the incomplete environment
 local interim
+local RUNNING = { starting = true, loading_model = true, ready = true } -- states of a host
 -- The steps of install.py after the packages, which are all that the host needs besides the engine.
 local AFTER_PACKAGES = { source = true, engine = true }
 
@@ -137,17 +138,40 @@ local function suggested_path()
   return vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "lcursor", "install-suggested")
 end
 
+--- Show in the statusline how far the installation is.
+---@param fraction? number 0 to 1, or -1 if unknown
+local function show_state(fraction)
+  local percent = fraction and fraction >= 0 and (" %d%%"):format(fraction * 100) or ""
+  if interim then
+    status.set_feature("install", ("via %s, installing%s"):format(interim.server, percent))
+  elseif before then
+    status.set("installing", progress or "", fraction)
+  else
+    status.set_feature("install", "installing" .. percent)
+  end
+end
+
+--- Set the state after the installation, or leave that to the host that runs.
+---@param state lcursor.HostState
+local function restore_state(state, detail)
+  if before then
+    status.set(state, detail)
+  else
+    status.set_feature("install", "")
+  end
+end
+
 ---@param message? string what failed; nil if nothing did
 ---@param hint? string what to do; without a message, which optional part is missing
 local function done(message, hint)
   local err ---@type lcursor.Error?
   if message then
     err = { code = "install_failed", level = "error", message = message, hint = hint or "" }
-    status.set(before and before.state or "absent", message)
+    restore_state(before and before.state or "absent", message)
     show_end("the installation failed")
     notify.error(err)
   else
-    status.set("stopped", "")
+    restore_state("stopped", "")
     vim.uv.fs_unlink(suggested_path())
     show_end("the Python environment is ready")
     if hint ~= "" then
@@ -182,12 +206,7 @@ local function show(report)
   local percent = report.fraction >= 0 and ("%d%% "):format(report.fraction * 100) or ""
   progress = ("%s: %s%s (%d s)"):format(report.step, percent, report.text, report.elapsed_s)
   show_progress(progress, report.fraction >= 0 and report.fraction or nil)
-  if interim then -- the host has a state of its own
-    local text = vim.trim(("via %s, installing %s"):format(interim.server, percent))
-    status.set_feature("install", text)
-  else
-    status.set("installing", progress, report.fraction)
-  end
+  show_state(report.fraction)
 end
 
 --- Run install.py and show its progress, one JSON object per line.
@@ -265,8 +284,8 @@ function M.run(on_done, on_packages)
   waiting = waiting or {}
   table.insert(waiting, on_done)
   if not is_running then
-    before = status.get()
-    status.set("installing", "")
+    before = not RUNNING[status.get().state] and status.get() or nil
+    show_state()
     show_progress("creating the Python environment, which takes some minutes")
     start_with(1, on_packages or function() end)
   end
