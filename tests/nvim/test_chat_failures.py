@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
@@ -132,3 +135,39 @@ def test_a_question_for_a_chat_that_cannot_be_opened_is_not_lost(
     talk.fail(host.wait(lambda: host.messages("chat.open"))[0]["id"], "no disk")
     nvim.settle()
     assert nvim.lines() == ["## You", "", "why is alpha so?"]
+
+
+@pytest.mark.parametrize("way", ["restart", "setting"])
+@pytest.mark.parametrize("keys", ["GAwhy?<Esc><CR>", "<Cmd>LCursor chat model big<CR>", "gb"])
+def test_an_empty_chat_that_the_host_has_lost_is_opened_again(
+    editor: Start, host: FakeHost, way: str, keys: str
+) -> None:
+    nvim = editor(FILES, init=NOTES)
+    Talk(nvim, host).open()
+    if way == "restart":
+        nvim.command("LCursor restart")
+        host.wait_count(2)
+    else:
+        nvim.lua("require('lcursor').setup({ chat = { max_tokens = 500 } })")
+    nvim.press(keys)
+    host.wait(lambda: len(host.messages("chat.open")) == 2)
+    again = host.messages("chat.open")[-1]
+    assert again["chat"] == ""
+    Talk(nvim, host, "k2").opened(again["id"])
+    sent = "chat.send" if "why" in keys else "chat.preview" if keys == "gb" else "chat.use"
+    assert host.wait(lambda: host.messages(sent))[-1]["chat"] == "k2"
+    if way == "setting":
+        assert len(host.messages(sent)) == 1
+
+
+@pytest.mark.parametrize("other", [{"model": "big"}, {"title": "Mine"}, {"messages": HISTORY}])
+def test_a_chat_with_a_file_is_not_opened_again(
+    editor: Start, host: FakeHost, other: dict[str, Any]
+) -> None:
+    nvim = editor(FILES, init=NOTES)
+    talk = Talk(nvim, host).open(**other)
+    nvim.command("LCursor restart")
+    host.wait_count(2)
+    nvim.press("GAwhy?<Esc><CR>")
+    assert talk.heard()["chat"] == "k1"
+    assert len(host.messages("chat.open")) == 1

@@ -36,6 +36,8 @@ local api = vim.api
 ---@class (exact) lcursor.ChatSession: lcursor.Conversation
 ---@field win? integer that shows it in this tab page
 ---@field root string of the project; "" until the host has opened it
+---@field host? lcursor.HostInfo of the process that opened it
+---@field settings? table with which it was opened
 ---@field title string
 ---@field model string
 ---@field models string[]

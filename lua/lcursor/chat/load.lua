@@ -2,7 +2,9 @@
 
 local buffer = require("lcursor.chat.buffer")
 local code_window = require("lcursor.editor.code_window")
+local config = require("lcursor.config")
 local entries = require("lcursor.conversation.entries")
+local host = require("lcursor.host")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
 local turn = require("lcursor.chat.turn")
@@ -37,6 +39,7 @@ end
 ---@param opened lcursor.ChatOpened
 function M.show(session, opened)
   session.key, session.title, session.root = opened.chat, opened.title, opened.root
+  session.host, session.settings = host.info(), config.get()
   code_window.add_root(session.root)
   session.model, session.models = opened.model, opened.models
   session.context_tokens = opened.context_tokens
@@ -52,34 +55,6 @@ function M.show(session, opened)
   end
   entries.decorate_all(session)
   window.draw(session)
-end
-
---- Send a request that changes a chat, and show the result.
----@param session lcursor.ChatSession
----@param method string
----@param params table
-function M.change(session, method, params)
-  if session.key == "" or turn.is_busy(session) then
-    return
-  end
-  params.chat = session.key
-  requests.ask(method, params, function(opened)
-    M.show(session, opened)
-  end)
-end
-
---- Show another branch at the cursor.
----@param session lcursor.ChatSession
----@param step integer
-function M.step(session, step)
-  local _, index = entries.at_cursor(session)
-  for _, i in ipairs({ index, index - 1, index + 1 }) do
-    local message = session.entries[i] and session.entries[i].message
-    if message and message.branches > 1 then
-      return M.change(session, "chat.branch", { number = message.number, step = step })
-    end
-  end
-  notify.info("no other branch here")
 end
 
 --- Show a chat again as the host has it now.
@@ -120,6 +95,61 @@ function M.open(session, key)
       level = "silent",
     })
   end
+end
+
+--- Whether the host does not have a chat any more: it has no file before its first message.
+---@param session lcursor.ChatSession
+---@return boolean
+local function is_lost(session)
+  local is_new = #session.messages == 0 and session.title == ""
+  local is_default = session.model == (session.models[1] or "")
+  local is_same = session.host == host.info() and session.settings == config.get()
+  return is_new and is_default and not is_same
+end
+
+--- Call a function once the host has opened the chat.
+---@param session lcursor.ChatSession
+---@param fn fun()
+function M.when_open(session, fn)
+  local has_lost = session.key ~= "" and is_lost(session)
+  if session.key ~= "" and not has_lost then
+    return fn()
+  end
+  table.insert(session.waiting, fn)
+  if session.failure or has_lost then
+    session.key = ""
+    M.open(session, "")
+  end
+end
+
+--- Send a request that changes a chat, and show the result.
+---@param session lcursor.ChatSession
+---@param method string
+---@param params table
+function M.change(session, method, params)
+  if session.key == "" or turn.is_busy(session) then
+    return
+  end
+  M.when_open(session, function()
+    params.chat = session.key
+    requests.ask(method, params, function(opened)
+      M.show(session, opened)
+    end)
+  end)
+end
+
+--- Show another branch at the cursor.
+---@param session lcursor.ChatSession
+---@param step integer
+function M.step(session, step)
+  local _, index = entries.at_cursor(session)
+  for _, i in ipairs({ index, index - 1, index + 1 }) do
+    local message = session.entries[i] and session.entries[i].message
+    if message and message.branches > 1 then
+      return M.change(session, "chat.branch", { number = message.number, step = step })
+    end
+  end
+  notify.info("no other branch here")
 end
 
 return M

@@ -136,17 +136,6 @@ function M.call(session, entry, call)
   begin(session, #session.entries, params, question, answer, draft, before)
 end
 
---- Call a function once the host has opened the chat.
-local function when_open(session, fn)
-  if session.key ~= "" then
-    return fn()
-  end
-  table.insert(session.waiting, fn)
-  if session.failure then
-    load.open(session, "")
-  end
-end
-
 local function can_send(session, text)
   if text == "" then
     notify.info("nothing to send: write below the last heading")
@@ -173,7 +162,7 @@ function M.ask(session, text, opts)
     entries.set_draft(session, text) -- so that it is not lost if the chat cannot be opened
     return M.send(session, opts, entries.draft(session))
   end
-  when_open(session, function()
+  load.when_open(session, function()
     if not session.turn then
       start(session, #session.entries, text, entries.draft_text(session), opts)
     end
@@ -196,7 +185,7 @@ local function send_draft(session, opts)
     return
   end
   leave_insert(session)
-  when_open(session, function()
+  load.when_open(session, function()
     local is_loaded = api.nvim_buf_is_loaded(session.buf)
     text = is_loaded and entries.draft_text(session) or ""
     if text == "" or session.turn then
@@ -223,7 +212,7 @@ function M.send(session, opts, entry)
     return
   end
   leave_insert(session)
-  when_open(session, function()
+  load.when_open(session, function()
     local message = assert(entry.message)
     if message.role == "assistant" then
       return load.change(session, "chat.amend", { number = message.number, text = text })

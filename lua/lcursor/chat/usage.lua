@@ -7,6 +7,7 @@ local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
 local list = require("lcursor.ui.list")
+local load = require("lcursor.chat.load")
 local notify = require("lcursor.ui.notify")
 local numbers = require("lcursor.text.numbers")
 local requests = require("lcursor.host.requests")
@@ -114,12 +115,14 @@ end
 local function count(view, done, failed)
   local session = view.session
   local text = entries.text(session, view.entry)
-  local params = send.params(session, text, number_before(view), {}, view.entry.message)
   requests.forget(view.id)
-  view.id = requests.ask("chat.preview", params, function(counted)
-    view.counted = counted
-    done(counted.items)
-  end, failed)
+  load.when_open(session, function()
+    local params = send.params(session, text, number_before(view), {}, view.entry.message)
+    view.id = requests.ask("chat.preview", params, function(counted)
+      view.counted = counted
+      done(counted.items)
+    end, failed)
+  end)
 end
 
 local function set_dropped(view, opened, keys)
