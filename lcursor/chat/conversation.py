@@ -62,6 +62,8 @@ class StoredMessage:
     """Identifies the server process that wrote it."""
     why: str = ""
     """Why an answer broke off, for the user."""
+    is_too_large: bool = False
+    """Whether there is no answer because the prompt is longer than the model's context."""
     call: str = ""
     """The call whose result takes the place of a question; "" for a question."""
 
@@ -232,8 +234,9 @@ class Conversation:
                 self._update(number, text=old.text + text, reasoning=reasoning)
             case {"op": "end", "number": int(number), "reason": str(reason)}:
                 cost, server = stored.load(Cost, op.get("cost", {})), _text(op, "server")
-                why = _text(op, "why")
-                self._update(number, end=reason, cost=cost, server=server, why=why)
+                why, is_too_large = _text(op, "why"), op.get("is_too_large") is True
+                end = {"end": reason, "why": why, "is_too_large": is_too_large}
+                self._update(number, cost=cost, server=server, **end)
             case {"op": "show", "number": int(number)}:
                 self._select(number)
             case {"op": "sum", "number": int(number), "last": int(last), "text": str()}:

@@ -6,6 +6,7 @@ The prompt contains no time, count or setting, which would change earlier text. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lcursor.chat.conversation import Conversation, StoredMessage, Summary
 from lcursor.llm.records import Message
@@ -57,7 +58,15 @@ def with_question(chat: Conversation, last: int, sent: str) -> list[Message]:
 def unsummarized(
     branch: Sequence[StoredMessage], summary: Summary | None
 ) -> Sequence[StoredMessage]:
-    """Return the messages of a branch after those that a summary replaces."""
+    """Return the messages of a branch after those that a summary replaces, as they are sent.
+
+    A question whose context was too large for the model is sent without it from then on.
+    """
+    too_large = {each.parent for each in branch if each.is_too_large}
+    branch = [
+        replace(each, sent="", items=()) if each.number in too_large and not each.call else each
+        for each in branch
+    ]
     if summary is None:
         return branch
     numbers = [each.number for each in branch]

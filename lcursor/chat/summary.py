@@ -108,6 +108,8 @@ class PromptFitter:
             messages = self._messages(question)
             if not limit or tokens.upper_bound(messages) <= most or self._count(messages) <= most:
                 return messages
+            if self._count([messages[0], messages[-1]]) > limit:
+                break  # without the chat so far it does not fit either
             before = self._file.snapshot().messages[question].parent
             if not self.summarize(before):
                 break

@@ -32,6 +32,7 @@ from lcursor.config import ChatConfig
 from lcursor.errors import (
     Cancelled,
     ChatMissing,
+    ContextFull,
     LcursorError,
     ServerGarbled,
     ServerUnreachable,
@@ -111,6 +112,7 @@ class Turn(Run[ChatEnd]):
         self._written_chars = 0
         self._cost = Cost()
         self._server = self._why = ""
+        self._is_too_large = False
 
     def stop(self, why: str = "") -> None:
         """Stop at once, and keep the partial answer. Thread: any.
@@ -133,6 +135,7 @@ class Turn(Run[ChatEnd]):
         if isinstance(error, Cancelled):
             return "stopped"
         self._why = error.message
+        self._is_too_large = isinstance(error, ContextFull) and not self._written_chars
         return "failed"
 
     def _answer_question(self) -> ChatEnd:
@@ -404,6 +407,7 @@ class Turn(Run[ChatEnd]):
                         "cost": asdict(self._cost),
                         "server": self._server,
                         "why": self._why,
+                        "is_too_large": self._is_too_large,
                     }
                     self._change(lambda _: [op])
             finally:

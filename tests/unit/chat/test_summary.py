@@ -263,6 +263,40 @@ def test_a_question_that_can_never_fit_is_rejected_and_kept(tmp_path: Path, cler
         assert desk.shown()[0] == ("user", "Why?")
 
 
+def test_a_question_that_can_never_fit_leaves_the_chat_as_it_was(
+    tmp_path: Path, clerk: Clerk
+) -> None:
+    with Desk(tmp_path, config_of(clerk.server)) as desk:
+        small, big = desk.root / "small.py", desk.root / "big.py"
+        small.write_text("small = 1\n")
+        big.write_text("value = 1234567890\n" * 3000)
+        desk.open()
+        last = desk.turn("One?", attachments=[attachment("text", "a", "text of a\n" * 100)])
+        last = desk.turn("Two?", after=last["answer"])
+        failed = desk.turn("See @file:big.py and @file:small.py", after=last["answer"])
+        assert (failed["reason"], clerk.summaries) == ("failed", 0)
+        last = desk.turn("See @file:small.py", after=failed["answer"])
+        assert last["reason"] == "stop", desk.told("error")
+        assert "value = 1" not in str(clerk.server.bodies[-1])
+        sent = [each["content"] for each in clerk.server.bodies[-1]["messages"]]
+        assert "See @file:big.py and @file:small.py" in sent
+        assert "small = 1" in sent[-1]  # it is not there already
+        big.write_text("value = 1\n")
+        again = desk.turn("", after=failed["question"])
+        assert again["reason"] == "failed"  # it is sent again as it was
+
+
+def test_a_question_that_failed_otherwise_stays_with_its_context(tmp_path: Path) -> None:
+    script = [Answer(status=500), say("fine")]
+    with ChatServer(script, kind="openai") as server, Desk(tmp_path, config_of(server)) as desk:
+        (desk.root / "small.py").write_text("small = 1\n")
+        desk.open()
+        failed = desk.turn("See @file:small.py")
+        assert failed["reason"] == "failed"
+        assert desk.turn("Again", after=failed["answer"])["reason"] == "stop"
+        assert "small = 1" in str(server.bodies[-1])
+
+
 def test_a_chat_from_a_larger_model_is_summarized_in_steps(tmp_path: Path, clerk: Clerk) -> None:
     with (
         ChatServer(context_tokens=32_768) as large,
