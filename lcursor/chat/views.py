@@ -10,6 +10,7 @@ from lcursor.context.items import Item
 from lcursor.protocol.chat import ChatCallState, ChatItem, ChatMessage, ChatOpened
 
 INTERRUPTED = "Neovim or its Python host ended while it was written"
+CUT_OFF = "it reached the limit of its length"
 
 
 def opened_message(
@@ -64,7 +65,7 @@ def message_rows(
                 "branches": len(siblings),
                 "is_partial": message.is_partial,
                 "model": message.model,
-                "why": INTERRUPTED if message.is_open and not is_running else message.why,
+                "why": INTERRUPTED if message.is_open and not is_running else _why(message),
                 "items": [item_row(item) for item in message.items],
                 "call": "",
             }
@@ -105,10 +106,16 @@ def _markdown_parts(message: StoredMessage) -> list[str]:
         parts.append("\n".join(f"> {row}".rstrip() for row in rows))
     if message.text.strip():
         parts.append(message.text.strip())
-    if message.is_partial:
-        reason = f"The answer ends here: {message.why}." if message.why else "It was stopped here."
+    why = _why(message)
+    if message.is_partial or why:
+        reason = f"The answer ends here: {why}." if why else "It was stopped here."
         parts.append(f"*({reason})*")
     return parts
+
+
+def _why(message: StoredMessage) -> str:
+    """Return why an answer is incomplete; "" if it is not, or if the user stopped it."""
+    return CUT_OFF if message.end == "length" else message.why
 
 
 def _summary_row(summary: Summary) -> ChatMessage:

@@ -62,7 +62,7 @@ class ChatMessage(TypedDict):
     branches: int
     is_partial: bool  # stopped or failed
     model: str  # that wrote the answer; empty for other messages, or if unknown
-    why: str  # it failed; empty if it did not, or if the user stopped it
+    why: str  # it failed or was cut off; empty if neither, or if the user stopped it
     items: list[ChatItem]  # its context
     call: ChatCallState
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lcursor.drive.editor import Editor
-from tests.fakes.chat_server import Answer, Hang, delta
+from tests.fakes.chat_server import Answer, Hang, delta, say
 from tests.fakes.loopback import sse
 from tests.nvim.home import IDLE, LINES, Home, told
 
@@ -130,6 +130,25 @@ def test_an_answer_that_broke_off_says_why_ever_after(home: Home, way: str) -> N
     editor.keys("GAagain?<Esc><CR>")
     answered(editor, "Whole.")
     assert said in "\n".join(editor.screen.rows())
+
+
+def test_an_answer_that_was_cut_off_says_so_ever_after(home: Home) -> None:
+    home.replies += [say("Because the", finish="length")]
+    editor = home.open()
+    opened(editor)
+    editor.keys("iwhy?<Esc><CR>")
+    answered(editor, "Because the")
+    said = "✗ it reached the limit"  # the rest is on the next line
+    assert editor.screen.wait(lambda screen: said in "\n".join(screen.rows()), 20)
+    live, stored = home.project / "live.md", home.project / "stored.md"
+    editor.command(f"LCursor chat export {live}")
+    assert "(incomplete: it reached the limit of its length)" in live.read_text()
+    editor = home.open()
+    editor.command("LCursor chat last")
+    editor.wait_lua(IDLE)
+    assert editor.screen.wait(lambda screen: said in "\n".join(screen.rows()), 20)
+    editor.command(f"LCursor chat export {stored}")
+    assert stored.read_text() == live.read_text()
 
 
 def test_what_is_mentioned_is_sent_as_a_reader_would_name_it(home: Home) -> None:

@@ -133,7 +133,7 @@ function M.decorate(session, entry, first, last)
   end
   local is_newest = session.entries[#session.entries - 1] == entry
   local is_explained = session.failure and is_newest -- at the draft
-  if message.is_partial and message.why ~= "" and not is_explained then
+  if message.why ~= "" and not is_explained then
     local lines = vim.list_extend(error_lines(session.buf, message.why), { { { "" } } })
     api.nvim_buf_set_extmark(session.buf, entries.notes, math.max(last - 1, first), 0, {
       virt_lines = lines,

@@ -26,7 +26,7 @@ local function to_markdown(title, messages)
       table.insert(lines, "")
     end
     vim.list_extend(lines, vim.split(vim.trim(message.text), "\n", { plain = true }))
-    if message.is_partial then
+    if message.is_partial or message.why ~= "" then
       local why = message.why ~= "" and (": " .. message.why) or ""
       vim.list_extend(lines, { "", ("(incomplete%s)"):format(why) })
     end

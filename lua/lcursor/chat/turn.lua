@@ -51,6 +51,9 @@ local INTERRUPTED = {
   level = "error",
 }
 
+-- As the host says it when the chat is opened again.
+local CUT_OFF = "it reached the limit of its length"
+
 --- Return a message that the host has not numbered yet.
 ---@param role "user"|"assistant"|"result"
 ---@param text string
@@ -140,6 +143,8 @@ local function finish(session, turn, done)
   if done.reason == "failed" then
     answer.why = turn.failure and turn.failure.message or ""
     session.failure = turn.failure or INTERRUPTED
+  elseif done.reason == "length" then
+    answer.why = CUT_OFF
   end
   session.title = done.title ~= "" and done.title or session.title
   if done.prompt_tokens > 0 then

@@ -394,7 +394,9 @@ def test_a_length_that_is_reached_is_reported(tmp_path: Path) -> None:
         done = desk.turn("Tell")
         assert done["reason"] == "length"
         assert server.bodies[0]["max_tokens"] == 7
-        assert not desk.open(desk.chat)["messages"][1]["is_partial"]
+        answer = desk.open(desk.chat)["messages"][1]
+        assert not answer["is_partial"]
+        assert answer["why"] == "it reached the limit of its length"
 
 
 def test_a_question_that_was_stopped_early_is_answered_again_with_its_context(
