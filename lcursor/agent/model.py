@@ -21,7 +21,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from lcursor.agent.records import Answer, OnText, OnWait
-from lcursor.errors import Cancelled, LcursorError, ServerGarbled, ServerUnreachable
+from lcursor.errors import Cancelled, LcursorError, ServerDenied, ServerGarbled, ServerUnreachable
 from lcursor.llm import tokens, tool_calls
 from lcursor.llm.client import ChatClient, Stream
 from lcursor.llm.pool import Connection, ModelPool
@@ -182,7 +182,7 @@ class TextModel:
                         shown, is_calling = f"\n\n{CALL_START}\n{shown}", True
                     if shown and not on_text(shown):
                         break
-        except (ServerUnreachable, ServerGarbled):
+        except (ServerUnreachable, ServerGarbled, ServerDenied):
             self._pool.invalidate(connection)
             raise
         finally:

@@ -328,7 +328,7 @@ class Client:
             return self._proxy_failed(f"does not accept the user ({reason})")
         # Some servers reject a key as an invalid request.
         if status in (401, 403) or (status == 400 and _REJECTED_KEY.search(words)):
-            name = f"{self._setting}key_env"
+            name = f"{self._setting}key_env or key_command"
             hint = f"Check the key in {name}" if self._key else f"Set its key in {name}"
             return ServerDenied(
                 f"{self.name} denies access{self._via} ({reason})", self._advice or hint

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lcursor.config import ChatConfig
-from lcursor.errors import Cancelled, LcursorError, ServerSlow, ServerUnreachable
+from lcursor.errors import Cancelled, LcursorError, ServerDenied, ServerSlow, ServerUnreachable
 from lcursor.llm import models
 from lcursor.llm.client import ChatClient
 from lcursor.llm.connection import Connection as Connection
@@ -156,6 +156,9 @@ class ModelPool:
         """Call a model; retry with `again` if the local server ended before it was called."""
         try:
             return ask(connection)
+        except ServerDenied:
+            self.invalidate(connection)
+            raise
         except ServerUnreachable:
             self.invalidate(connection)
             if not connection.server:
@@ -163,7 +166,7 @@ class ModelPool:
         return ask(again())
 
     def invalidate(self, connection: Connection) -> None:
-        """Reconnect next time, because the server did not answer correctly."""
+        """Reconnect next time, because the server did not answer correctly or denied the key."""
         with self._lock:
             found = self._known.get(connection.name)
             if found is None or found.client is not connection.client:

@@ -17,7 +17,7 @@ from lcursor.agent.model import (
     open_model,
     without_markers,
 )
-from lcursor.errors import Cancelled, ServerFailed, ServerUnreachable
+from lcursor.errors import Cancelled, ServerDenied, ServerError, ServerFailed, ServerUnreachable
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import (
     Event,
@@ -240,13 +240,14 @@ def state_of(model: TextModel) -> object:
     return model.state()["messages"]
 
 
-def test_after_a_failure_the_conversation_is_as_before() -> None:
+@pytest.mark.parametrize("error", [ServerUnreachable("gone"), ServerDenied("no key")])
+def test_after_a_failure_the_conversation_is_as_before(error: ServerError) -> None:
     pool = FakePool()
     model = make(pool)
     model.begin("S", "T")
-    pool.client.answers = [[Text("a", (97,)), ServerUnreachable("gone")], answer("b")]
+    pool.client.answers = [[Text("a", (97,)), error], answer("b")]
     before = model.used_tokens
-    with pytest.raises(ServerUnreachable):
+    with pytest.raises(type(error)):
         model.ask(listen, max_tokens=9)
     assert (model.used_tokens, pool.invalid) == (before, 1)
     pool.client.is_away = True

@@ -409,6 +409,23 @@ def test_a_key_is_asked_for_once_and_written_nowhere(tmp_path: Path) -> None:
         assert path.is_dir() or b"s3cr3t" not in path.read_bytes()
 
 
+def test_a_key_that_is_denied_is_asked_for_again(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("first")
+    with ChatServer([say("one"), say("three")], kind="openai", key="first") as server:
+        config = config_of(server)
+        model = replace(config.models[0], key_command=f"cat {key}", model="fake-chat")
+        with Desk(tmp_path, replace(config, models=(model,))) as desk:
+            desk.open()
+            one = desk.turn("One")
+            server.key = "second"
+            key.write_text("second")
+            two = desk.turn("Two", after=one["answer"])
+            assert "key_command" in desk.wait("error", two["id"])["hint"]
+            three = desk.turn("Three", after=two["answer"])
+            assert three["reason"] == "stop", desk.told("error")
+
+
 def test_a_server_that_was_replaced_is_found_at_the_next_question(tmp_path: Path) -> None:
     with ChatServer() as first, Desk(tmp_path, config_of(first)) as desk:
         desk.open()

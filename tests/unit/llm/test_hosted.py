@@ -86,7 +86,7 @@ def test_a_wrong_key_is_reported_with_its_setting(monkeypatch: pytest.MonkeyPatc
         chat = settings("mistral", server)
         with connected(chat) as client, pytest.raises(ServerDenied) as error:
             ask(client)
-    assert error.value.hint == "Check the key in models.big.key_env"
+    assert error.value.hint == "Check the key in models.big.key_env or key_command"
     assert "wrong" not in str(error.value)
 
 

@@ -196,10 +196,10 @@ def test_a_wrong_key_is_an_error(look: Look) -> None:
     with ChatServer(key="right") as server:
         with pytest.raises(ServerDenied, match="denies access") as e:
             look(server, key="wrong")
-        assert e.value.hint == "Check the key in models.big.key_env"
+        assert e.value.hint == "Check the key in models.big.key_env or key_command"
         with pytest.raises(ServerDenied) as e:
             look(server)
-        assert e.value.hint == "Set its key in models.big.key_env"
+        assert e.value.hint == "Set its key in models.big.key_env or key_command"
         assert look(server, key="right").model == "fake-chat"
 
 
