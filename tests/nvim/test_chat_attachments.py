@@ -11,6 +11,7 @@ import pytest
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
 from tests.nvim.pilot import Pilot
+from tests.nvim.talk import Talk, message
 
 Start = Callable[..., Pilot]
 Params = dict[str, Any]
@@ -76,6 +77,36 @@ def test_the_same_range_twice_goes_along_once(editor: Start, host: FakeHost) -> 
     nvim.press("<C-w>p")
     nvim.command("1,2LCChat")
     assert named(sent(nvim, host, "so?")) == [("selection", "a.py:1-2")]
+
+
+def test_an_answer_that_is_asked_for_again_takes_nothing_of_the_next_question(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host)
+    talk.open("1,2LCChat", [message(1, "why?"), message(2, "So.")])
+    nvim.lua("require('lcursor.chat').current().dropped = { 'rules' }")
+    nvim.press("gggr")
+    talk.done(talk.begin(talk.heard()))
+    nvim.press("GAand?<Esc><CR>")
+    asked = talk.heard()
+    assert named(asked["attachments"]) == [("selection", "a.py:1-2")]
+    assert asked["dropped"] == ["rules"]
+
+
+def test_what_is_attached_before_a_question_is_stored_goes_with_the_next_one(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open("1,2LCChat")
+    nvim.press("GAwhy?<Esc><CR>")
+    asked = talk.heard()
+    assert named(asked["attachments"]) == [("selection", "a.py:1-2")]
+    nvim.press("<C-w>p")
+    nvim.command("5,6LCChat")
+    talk.done(talk.begin(asked))
+    nvim.press("GAand?<Esc><CR>")
+    assert named(talk.heard()["attachments"]) == [("selection", "a.py:5-6")]
 
 
 def test_what_is_mentioned_is_read(editor: Start, host: FakeHost) -> None:

@@ -76,7 +76,11 @@ local function begin(session, index, params, question, answer, draft, before)
     is_followed = false,
     before = session.messages,
     text = params.call == "" and params.text or "",
+    sent = {},
   }
+  if turn.text ~= "" then
+    vim.list_extend(vim.list_extend(turn.sent, session.attached), session.dropped)
+  end
   session.failure = nil
   session.messages = vim.list_extend(before, { question, answer })
   if question.role == "result" then

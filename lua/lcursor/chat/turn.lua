@@ -39,6 +39,7 @@ local DEBOUNCE_MS = 150
 ---@field thoughts string[] pieces of the reasoning
 ---@field before lcursor.ChatMessage[] what was shown before it was asked
 ---@field text string that was sent
+---@field sent (lcursor.ChatAttachment|string)[] what it takes of the session's attached and dropped
 ---@field entry lcursor.ChatEntry of the answer
 ---@field stream lcursor.ChatStream
 ---@field failure? lcursor.Error
@@ -182,7 +183,11 @@ handlers["chat.started"] = function(session, turn, params)
   turn.question.number, turn.answer.number = params.question, params.answer
   turn.question.items = params.items
   turn.answer.model = params.model
-  session.attached, session.dropped = {}, {}
+  local function is_left(each)
+    return not vim.list_contains(turn.sent, each)
+  end
+  session.attached = vim.tbl_filter(is_left, session.attached)
+  session.dropped = vim.tbl_filter(is_left, session.dropped)
   turn.question.text = params.result ~= "" and params.result or turn.question.text
   if api.nvim_buf_is_loaded(session.buf) then
     if turn.question.role == "result" then
