@@ -13,6 +13,7 @@ from lcursor.context.mentions import KINDS, WITH_ARGUMENT
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
 from tests.nvim.pilot import Pilot
+from tests.nvim.talk import Talk
 
 Start = Callable[..., Pilot]
 Params = dict[str, Any]
@@ -220,6 +221,33 @@ def test_what_is_said_is_summarized_and_brought_back(editor: Start, host: FakeHo
     assert "summarized 2 messages" in " ".join(reach.told(nvim))
     nvim.command("LCursor chat expand")
     assert reach.asked(host, "chat.expand")["number"] == 3
+
+
+@pytest.mark.parametrize("end", ["chat.done", "error"])
+def test_a_summary_that_is_written_can_be_stopped(editor: Start, host: FakeHost, end: str) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    talk = Talk(nvim, host).open(messages=TALK)
+    nvim.command("LCursor chat compact")
+    number = reach.asked(host, "chat.compact")["id"]
+    nvim.press("GAand?<Esc><CR>")
+    said = "lcursor: the chat is being summarized; <C-c> stops it"
+    assert reach.told(nvim)[-1] == said
+    nvim.command("LCursor chat compact")
+    assert reach.told(nvim)[-2:] == [said, said]
+    assert not host.messages("chat.send")
+    nvim.press("<C-c>")
+    assert reach.asked(host, "chat.stop")["id"] == number
+    nvim.command("LCursor chat stop")
+    assert reach.asked(host, "chat.stop", 2)["id"] == number
+    if end == "error":
+        talk.fail(number, "there is nothing to summarize yet")
+        nvim.settle()
+    else:
+        talk.done(number, reason="stopped")
+    nvim.command("LCursor chat stop")
+    assert reach.told(nvim)[-1] == "lcursor: no answer is being written"
+    nvim.press("G<CR>")
+    assert talk.heard()["text"] == "and?"
 
 
 def server(nvim: Pilot, host: FakeHost, count: int, **other: Any) -> Params:

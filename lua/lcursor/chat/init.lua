@@ -45,6 +45,7 @@ local api = vim.api
 ---@field context_tokens integer
 ---@field used_tokens integer
 ---@field turn? lcursor.ChatTurn that runs
+---@field compacting? integer id of the request that summarizes the chat
 ---@field last? lcursor.ChatDone of the last turn
 ---@field waiting fun()[] called when the host has opened it
 ---@field attached lcursor.ChatAttachment[] to the next question

@@ -122,6 +122,9 @@ end
 ---@param entry lcursor.ChatEntry of the answer
 ---@param call { call: string, choice: string, reason: string } its block in Markdown, the decision
 function M.call(session, entry, call)
+  if turns.is_busy(session) then
+    return
+  end
   local params = {
     chat = session.key,
     after = entry.message.number,
@@ -185,7 +188,7 @@ local function send_draft(session, opts)
     session.turn.is_followed = true
     leave_insert(session)
     return window.draw(session)
-  elseif not can_send(session, text) then
+  elseif not can_send(session, text) or turns.is_busy(session) then
     return
   end
   leave_insert(session)

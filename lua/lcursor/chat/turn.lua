@@ -262,24 +262,28 @@ function M.handle(session, turn, method, params)
   end
 end
 
---- Return whether an answer is being written, and report it.
+--- Return whether an answer or a summary is being written, and report it.
 ---@param session lcursor.ChatSession
 ---@return boolean
 function M.is_busy(session)
-  if session.turn then
+  local what = session.turn and "an answer is being written"
+    or session.compacting and "the chat is being summarized"
+  if what then
     local key = keymaps.shown("chat", "stop", session.buf)
     local hint = key and ("; %s stops it"):format(key) or ""
-    notify.info("an answer is being written" .. hint)
+    notify.info(what .. hint)
   end
-  return session.turn ~= nil
+  return what ~= nil
 end
 
---- Stop the answer that is being written; the text so far stays.
+--- Stop the answer that is being written, whose text so far stays, or the summary.
 ---@param session lcursor.ChatSession
 ---@return boolean whether there was one
 function M.stop(session)
   local turn = session.turn
-  if not turn then
+  if session.compacting then
+    return requests.notify("chat.stop", { id = session.compacting })
+  elseif not turn then
     return false
   end
   turn.is_followed = false

@@ -21,11 +21,16 @@ function M.compact(session)
     return
   end
   notify.progress("summarizing the chat …")
-  requests.follow("chat.compact", { chat = session.key }, function(method, params)
+  local request = { chat = session.key }
+  session.compacting = requests.follow("chat.compact", request, function(method, params)
     if method == "chat.summed" then
       turn.report_summary(params)
-    elseif method == "chat.done" and params.reason == "stop" then
-      load.reload(session)
+    elseif method == "chat.done" or method == "error" then
+      session.compacting = nil
+      if params.reason == "stop" then
+        load.reload(session)
+      end
+      notify.progress("")
     end
   end)
 end
@@ -130,7 +135,7 @@ function M.delete(session)
   list.delete({ { chat = session.key, title = session.title } })
 end
 
---- Stop the answer that is being written.
+--- Stop the answer or the summary that is being written.
 ---@param session lcursor.ChatSession
 function M.stop(session)
   if not turn.stop(session) then

@@ -73,6 +73,6 @@ return {
     { "export [file]", "Write the chat as Markdown; without a name, ask for one.",
       of_current("verbs", "export"), complete = "file" },
     { "delete", "Delete the chat.", of_current("verbs", "delete") },
-    { "stop", "Stop the answer.", of_current("verbs", "stop") },
+    { "stop", "Stop the answer or the summary.", of_current("verbs", "stop") },
   },
 }
