@@ -403,3 +403,21 @@ def test_the_last_window_is_left_under_a_float(editor: Start, host: FakeHost) ->
     nvim.press("q")
     assert nvim.lua("return vim.bo.filetype") != "lcursor-chat"
     assert nvim.lua("return vim.v.errmsg") == ""
+
+
+def test_a_question_that_is_sent_during_a_change_stays(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    before = [message(1, "what?"), message(2, "That.")]
+    talk = Talk(nvim, host).open(messages=before)
+    nvim.command("LCursor chat model big")
+    change = host.wait(lambda: host.messages("chat.use"))[0]
+    nvim.press("GAwhy?<Esc><CR>")
+    asked = talk.heard()
+    talk.opened(change["id"], before, model="big")
+    assert nvim.lua("return require('lcursor.chat').current().model") == "big"
+    number = talk.begin(asked)
+    talk.delta(number, "So.")
+    talk.done(number)
+    assert talk.lines()[-9:] == ["why?", "", "## Model", "", "So.", "", "## You", "", ""]
+    nvim.press("GAand?<Esc><CR>")
+    assert talk.heard()["after"] == 4

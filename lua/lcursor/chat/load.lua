@@ -133,7 +133,11 @@ function M.change(session, method, params)
   M.when_open(session, function()
     params.chat = session.key
     requests.ask(method, params, function(opened)
-      M.show(session, opened)
+      if not session.turn then
+        return M.show(session, opened)
+      end -- else a question was sent meanwhile, which these messages do not contain
+      session.title, session.model, session.models = opened.title, opened.model, opened.models
+      window.draw(session)
     end)
   end)
 end
