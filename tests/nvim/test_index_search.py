@@ -76,6 +76,30 @@ def test_a_search_fills_the_quickfix_list(editor: Start, host: FakeHost) -> None
     assert nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [6, 0]
 
 
+def test_each_search_that_fails_says_so_except_while_one_types(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(FILES, init=NOTES)
+    error = {"code": "index_rejected", "message": "not indexed", "hint": "", "level": "warn"}
+
+    def fail(text: str) -> None:
+        def asked() -> list[dict[str, Any]]:
+            return [each for each in host.messages("index.search") if each["text"] == text]
+
+        host.send("error", {"id": host.wait(asked)[0]["id"], **error})
+        nvim.settle()
+
+    for count, text in enumerate(("alpha", "beta"), 1):
+        nvim.command(f"LCursor search {text}")
+        fail(text)
+        assert [note[0] for note in notes(nvim)] == ["lcursor: not indexed"] * count
+    nvim.command("LCursor search")
+    for keys, text in (("ga", "ga"), ("mma", "gamma")):
+        nvim.keys(keys)
+        fail(text)
+    assert len(notes(nvim)) == 2
+
+
 def test_nothing_found(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=NOTES)
     nvim.command("LCursor search xyzzy")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES, told
 
 ASK = """
 _G.heard = _G.heard or {}
@@ -24,7 +25,7 @@ ERROR = {"code": "chat_failed", "message": "it broke", "hint": "", "level": "sil
 @pytest.fixture
 def nvim(editor: Callable[..., Pilot]) -> Pilot:
     """A Neovim whose host runs."""
-    found = editor()
+    found = editor(init=NOTES)
     found.lua("require('lcursor.host').start()")
     found.wait_state()
     return found
@@ -44,6 +45,23 @@ def test_answers_and_errors_are_delivered_once(nvim: Pilot, host: FakeHost) -> N
         host.send("error", {"id": chat, **ERROR})
         host.send("edit.turned", {"id": edit, "turns": [], "undo": "", "redo": ""})
         assert heard(nvim) == [["chat_failed", chat], ["answer", edit]]
+
+
+def test_each_error_of_a_request_is_shown(nvim: Pilot, host: FakeHost) -> None:
+    error = {**ERROR, "level": "warn"}
+    for count in (1, 2):
+        host.send("error", {"id": nvim.lua(ASK, "chat.list"), **error})
+        assert told(nvim) == ["lcursor: it broke"] * count
+
+
+@pytest.mark.parametrize("number", ["", "return require('lcursor.host.requests').next_id()"])
+def test_an_error_that_nobody_waits_for_is_shown_once(
+    nvim: Pilot, host: FakeHost, number: str
+) -> None:
+    error = {**ERROR, "level": "warn"}
+    for _ in range(2):
+        host.send("error", {"id": nvim.lua(number) if number else 0, **error})
+    assert told(nvim) == ["lcursor: it broke"]
 
 
 def test_open_requests_fail_when_the_host_ends(nvim: Pilot, host: FakeHost) -> None:

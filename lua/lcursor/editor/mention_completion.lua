@@ -88,7 +88,7 @@ handlers["textDocument/completion"] = function(call)
     reply(now == state and typed == word and not is_complete and words or {})
   end, function()
     reply({})
-  end)
+  end, true)
   call.cancel = function()
     requests.forget(id)
   end

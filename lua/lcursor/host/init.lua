@@ -282,7 +282,7 @@ rpc.on("error", function(params)
   if params.code == "protocol_mismatch" then
     fail(params.message, params.hint)
   else
-    notify.error(params)
+    notify.error(params, require("lcursor.host.requests").is_awaited(params.id))
   end
 end)
 

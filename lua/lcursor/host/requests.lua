@@ -17,6 +17,8 @@ local M = {}
 local last_id = 0
 ---@type table<integer, lcursor.Listener> by id
 local listeners = {}
+---@type table<integer, true> ids of the requests that follow each other while the user types
+local typed = {}
 
 ---@return integer id of a new request
 function M.next_id()
@@ -63,8 +65,9 @@ end
 ---@param params table all fields but the id
 ---@param done? fun(params: table) called once, later
 ---@param failed? fun(err: lcursor.Error) called instead, after the error was reported
+---@param is_typed? boolean whether such requests follow each other while the user types
 ---@return integer? id nil if nothing could be sent
-function M.ask(method, params, done, failed)
+function M.ask(method, params, done, failed, is_typed)
   local id
   id = M.follow(method, params, function(name, answer)
     M.forget(id)
@@ -76,21 +79,30 @@ function M.ask(method, params, done, failed)
       callback(answer)
     end
   end)
+  if id and is_typed then
+    typed[id] = true
+  end
   return id
+end
+
+--- Return whether the user waits for the answer to a request.
+---@param id integer
+function M.is_awaited(id)
+  return listeners[id] ~= nil and not typed[id]
 end
 
 --- Ignore further answers to a request.
 ---@param id? integer
 function M.forget(id)
   if id then
-    listeners[id] = nil
+    listeners[id], typed[id] = nil, nil
   end
 end
 
 --- Fail all requests, later.
 function M.fail_all(message)
   local left = listeners
-  listeners = {}
+  listeners, typed = {}, {}
   vim.schedule(notify.guarded(function()
     for id, listener in pairs(left) do
       local err = { id = id, code = "host_died", message = message, hint = "", level = "silent" }

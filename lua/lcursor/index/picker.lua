@@ -180,7 +180,7 @@ local function ask(p)
     if current == p and query(p) == text then
       fill(p, found)
     end
-  end)
+  end, nil, true)
 end
 
 local ask_later = timers.new(ask)

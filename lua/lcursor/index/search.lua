@@ -142,7 +142,8 @@ end
 ---@param path string absolute, in the project
 ---@param done fun(found: lcursor.IndexFound)
 ---@param failed? fun() called instead if there is no answer
-function M.ask(path, text, done, failed)
+---@param is_typed? boolean whether the user is typing the text
+function M.ask(path, text, done, failed, is_typed)
   M.forget()
   sync.flush()
   local method, params = "index.search", { path = path, limit = MAX_HITS }
@@ -156,7 +157,7 @@ function M.ask(path, text, done, failed)
   latest = requests.ask(method, params, function(found)
     latest_failed = nil
     done(found)
-  end, fail)
+  end, fail, is_typed)
   if not latest then
     fail()
   end
@@ -184,7 +185,7 @@ function M.source(path)
         done(M.items(found))
       end, function()
         done({})
-      end)
+      end, true)
     end,
   }
 end

@@ -1,5 +1,5 @@
 -- Messages to the user: the only caller of vim.notify. Each also goes to the log; an error of the
--- same code is shown once in 30 seconds.
+-- same code is shown once in 30 seconds, unless the user waits for an answer.
 
 local config = require("lcursor.config")
 local log = require("lcursor.ui.log")
@@ -167,11 +167,13 @@ function M.warn(text, hint)
 end
 
 ---@param err lcursor.Error
-function M.error(err)
+---@param is_awaited? boolean whether the user waits for an answer
+function M.error(err, is_awaited)
   local text = err.hint ~= "" and (err.message .. ". " .. err.hint) or err.message
   log.write(err.level == "silent" and "debug" or err.level, "%s: %s", err.code, text)
   local now = vim.uv.now()
-  if err.level == "silent" or (shown[err.code] and now - shown[err.code] < QUIET_MS) then
+  local is_repeated = not is_awaited and shown[err.code] and now - shown[err.code] < QUIET_MS
+  if err.level == "silent" or is_repeated then
     return
   end
   shown[err.code] = now
