@@ -25,7 +25,7 @@ local function cmd()
   return {
     request = function(method, _, callback, notify_reply)
       if notify_reply then notify_reply(1) end
-      local capabilities = { codeActionProvider = true }
+      local capabilities = { codeActionProvider = true, positionEncoding = _G.encoding }
       callback(nil, method == "initialize" and { capabilities = capabilities } or {})
       return true, 1
     end,
@@ -34,7 +34,10 @@ local function cmd()
     terminate = function() end,
   }
 end
-function _G.serve() vim.lsp.start({ name = "other", cmd = cmd }) end
+function _G.serve(encoding)
+  _G.encoding = encoding
+  vim.lsp.start({ name = "other", cmd = cmd }, { reuse_client = function() return false end })
+end
 vim.ui.select = function(items, opts, choose)
   _G.titles = vim.tbl_map(function(item) return item.action.title end, items)
   for _, item in ipairs(items) do
@@ -89,6 +92,30 @@ def test_they_are_offered_where_a_server_or_a_linter_is(start: Start, host: Fake
     nvim.settle()
     assert actions(nvim) == [FIX, AGENT, EXPLAIN, TESTS]
     assert not nvim.has_started_host()
+
+
+def test_a_buffer_has_one_encoding(start: Start, host: FakeHost) -> None:
+    nvim = start()
+
+    def encodings() -> list[str]:
+        nvim.settle()
+        found: list[str] = nvim.lua(
+            """
+            return vim.tbl_map(function(client)
+              return client.name .. " " .. client.offset_encoding
+            end, vim.lsp.get_clients({ bufnr = 0 }))
+            """
+        )
+        return sorted(found)
+
+    for name, encoding in (("b", "utf-8"), ("c", "utf-16"), ("d", "utf-8")):
+        nvim.command(f"edit {name}.lua")
+        nvim.lua("serve(...)", encoding)
+        assert encodings() == [f"lcursor {encoding}", f"other {encoding}"]
+    nvim.command("edit e.lua")
+    nvim.lua("lint(0)")
+    assert encodings() == ["lcursor utf-16"]
+    assert nvim.lua("return #vim.lsp.get_clients({ name = 'lcursor' })") == 2
 
 
 @pytest.mark.parametrize(

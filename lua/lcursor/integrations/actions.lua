@@ -152,19 +152,22 @@ local CAPABILITIES = {
   executeCommandProvider = { commands = { COMMAND } },
 }
 
---- Offer the actions in a buffer in which another server or a linter is at work.
+--- Offer the actions in a buffer in which another server or a linter is at work. Their encoding is
+--- that of the other server: many plugins use one for all clients of a buffer.
 ---@param event vim.api.keyset.create_autocmd.callback_args of LspAttach or DiagnosticChanged
 function M.attach(event)
   local buf, other = event.buf, event.event == "LspAttach" and event.data.client_id
-  local is_ours = other and (vim.lsp.get_client_by_id(other) or {}).name == NAME
+  local client = vim.lsp.get_client_by_id(other or 0) or vim.lsp.get_clients({ bufnr = buf })[1]
+  local is_ours = other and client and client.name == NAME
   if is_ours or not api.nvim_buf_is_loaded(buf) or vim.bo[buf].buftype ~= "" then
     return
   end
   local attached = { bufnr = buf, name = NAME, method = "textDocument/codeAction" }
   if #vim.lsp.get_clients(attached) == 0 and config.for_buffer(buf).enabled then
-    local client = server.client(NAME, CAPABILITIES, HANDLERS)
-    if client then
-      server.attach(client, buf)
+    local encoding = { positionEncoding = client and client.offset_encoding or "utf-16" }
+    local own = server.client(NAME, vim.tbl_extend("error", CAPABILITIES, encoding), HANDLERS)
+    if own then
+      server.attach(own, buf)
     end
   end
 end

@@ -42,7 +42,7 @@ local function encoding_for(params)
 end
 
 --- Run a server: what the `cmd` of a client does.
----@param capabilities lsp.ServerCapabilities
+---@param capabilities lsp.ServerCapabilities without an encoding, the best is chosen
 ---@param handlers lcursor.LspHandlers
 ---@param dispatchers vim.lsp.rpc.Dispatchers
 ---@return vim.lsp.rpc.PublicClient
@@ -71,9 +71,9 @@ function M.run(capabilities, handlers, dispatchers)
   ---@type lcursor.LspHandlers
   local own = {
     initialize = function(call)
-      encoding = encoding_for(call.params)
+      encoding = capabilities.positionEncoding or encoding_for(call.params)
       call.reply(nil, {
-        capabilities = vim.tbl_extend("error", capabilities, { positionEncoding = encoding }),
+        capabilities = vim.tbl_extend("force", capabilities, { positionEncoding = encoding }),
         serverInfo = { name = "lcursor" },
       })
     end,
@@ -137,20 +137,22 @@ function M.run(capabilities, handlers, dispatchers)
   }
 end
 
----@type table<lcursor.LspHandlers, integer>
+---@type table<lcursor.LspHandlers, table<string, integer>> ids by encoding
 local clients = {}
 
---- Return the client of a server, which is started unless it runs.
+--- Return the client of a server with an encoding, which is started unless it runs.
 ---@param name string
 ---@param capabilities lsp.ServerCapabilities
 ---@param handlers lcursor.LspHandlers
 ---@return vim.lsp.Client?
 function M.client(name, capabilities, handlers)
-  local client = clients[handlers] and vim.lsp.get_client_by_id(clients[handlers])
+  local ids, encoding = clients[handlers] or {}, capabilities.positionEncoding or ""
+  clients[handlers] = ids
+  local client = ids[encoding] and vim.lsp.get_client_by_id(ids[encoding])
   if client and not client:is_stopped() then
     return client
   end
-  clients[handlers] = vim.lsp.start({
+  ids[encoding] = vim.lsp.start({
     name = name,
     cmd = function(dispatchers)
       return M.run(capabilities, handlers, dispatchers)
@@ -163,7 +165,7 @@ function M.client(name, capabilities, handlers)
       return false -- there may be others of this name
     end,
   })
-  return clients[handlers] and vim.lsp.get_client_by_id(clients[handlers])
+  return ids[encoding] and vim.lsp.get_client_by_id(ids[encoding])
 end
 
 --- Attach a client to a buffer. The LspAttach handlers of the user, which map keys to what other
