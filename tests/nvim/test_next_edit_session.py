@@ -192,6 +192,27 @@ def test_why_says_that_they_are_off(start: Open) -> None:
     assert said == "No next edit: next_edit.rename is off."
 
 
+SAVE_KEY = 'vim.keymap.set("i", "<C-s>", "<Cmd>silent write<CR>")\n'
+SAVE_ON_LEAVE = 'vim.cmd("autocmd InsertLeave * ++nested silent! update")\n'
+
+
+@pytest.mark.parametrize(
+    ("init", "keys"),
+    [(SAVE_KEY, "dead<C-s>line<C-s>"), (SAVE_KEY, "deadline<C-s>"), (SAVE_ON_LEAVE, "deadline")],
+)
+def test_an_edit_counts_if_the_file_is_written_before_it_ends(
+    start: Open, init: str, keys: str
+) -> None:
+    desk = start({"a.py": RENAME}, init=init)
+    desk.nvim.press("i<Esc>")
+    desk.nvim.lua("vim.wait(120)")  # until its text has been sent
+    desk.nvim.press(f"gg/timeout<CR>cw{keys}<Esc>")
+    (edit,) = desk.requests()[-1]["edits"]
+    assert edit["old"] == ["def fetch(url, timeout):"]
+    assert edit["new"] == ["def fetch(url, deadline):"]
+    assert not desk.nvim.lua("return vim.bo.modified")
+
+
 def test_the_first_edit_counts_if_git_answers_later(start: Open) -> None:
     desk = start({"a.py": RENAME})
     desk.nvim.lua("vim.fn.system({ 'git', 'init' })")

@@ -1,7 +1,7 @@
 -- Records what the user changes, as finished edits: the lines before and after. A key only extends
 -- the range of changed rows; lines are compared at the boundary of an edit: in Normal mode after
--- each change, in Insert mode at its end, when the cursor leaves the line, or when it rests outside
--- of the changed name.
+-- each change, in Insert mode at its end, at a write, when the cursor leaves the line, or when it
+-- rests outside of the changed name.
 
 local delays = require("lcursor.next_edit.delays")
 local diff = require("lcursor.text.diff")
@@ -318,8 +318,12 @@ function M.start(callback)
   on({ "TextChangedI", "CursorMovedI" }, on_key)
   on("ModeChanged", function()
     local old, new = vim.v.event.old_mode, vim.v.event.new_mode
+    local buf = api.nvim_get_current_buf()
+    local it = recorded[buf]
     if new == "i" and not vim.startswith(old, "ni") then
       is_block = old == "\22"
+    elseif it and old == "i" and new == "n" and not is_block then
+      it.due = M.finish(buf) or it.due -- at InsertLeave autocommands of the user may write the file
     end
   end)
   on({ "InsertLeave", "TextChanged" }, function(event)
@@ -343,17 +347,15 @@ function M.start(callback)
     end
   end)
   on("BufWritePre", function(event)
-    if api.nvim_get_mode().mode:sub(1, 1) == "i" then
-      M.finish(event.buf)
+    local it = recorded[event.buf]
+    if it and api.nvim_get_mode().mode:sub(1, 1) == "i" then
+      it.due = M.finish(event.buf) or it.due
     end
     is_writing = true
   end)
   on("BufWritePost", function(event)
-    local kind = M.finish(event.buf)
+    boundary(event.buf)
     is_writing = false
-    if kind then
-      on_boundary(event.buf, kind)
-    end
   end)
 end
 
