@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
-from tests.nvim.reach import NOTES, notes
+from tests.nvim.reach import NOTES, notes, told
 
 Start = Callable[..., Pilot]
 
@@ -26,6 +26,23 @@ def test_wrong_settings_are_reported_once_with_the_nearest_name(
     assert len(told) == 1
     for part in ("completion.debounce_ms", "completion.max_tokens: expected a number", "keymap"):
         assert part in str(told[0][0])
+
+
+def test_wrong_settings_are_reported_without_completion(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES, config={"chat": {"modle": "big"}})
+    nvim.command("LCChat")
+    assert [note for note in told(nvim) if 'did you mean "chat.model"' in note]
+
+
+def test_wrong_settings_of_a_later_setup_are_reported_once(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.insert("o")
+    for wrong in ("modle", "modle", "filetype"):
+        nvim.lua("require('lcursor').setup({ completion = { [...] = 'x' } })", wrong)
+        nvim.press("abc")
+    first, second = told(nvim)
+    assert "modle" in first
+    assert "filetype" in second
 
 
 def test_wrong_settings_of_a_buffer_are_reported_once(editor: Start, host: FakeHost) -> None:

@@ -374,7 +374,6 @@ function M.start()
   vim.schedule(notify.guarded(function() -- the first key does not wait for these
     require("lcursor.complete.gather").start()
     require("lcursor.complete.prefetch").start()
-    notify.config_problems(config.problems())
   end))
   ask_later()
 end

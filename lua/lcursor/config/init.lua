@@ -25,7 +25,7 @@ local given = {}
 ---@type table<integer, lcursor.BufferConfig> by buffer
 local buffers = {}
 
---- Called, later, with the problems of a vim.b.lcursor; set by notify.lua.
+--- Called, later, with the problems of the settings; set by notify.lua.
 ---@type fun(problems: lcursor.Problem[])
 M.on_problems = function() end
 
@@ -273,11 +273,23 @@ function M.set_interim(opts)
   interim, resolved = opts, nil
 end
 
+--- Report problems later, unless these are the ones of before.
+---@param before lcursor.Problem[]
+---@param now lcursor.Problem[]
+local function report(before, now)
+  if #now > 0 and not vim.deep_equal(before, now) then
+    vim.schedule(function()
+      M.on_problems(now)
+    end)
+  end
+end
+
 ---@return lcursor.Config
 function M.get()
   if resolved then
     return resolved
   end
+  local before = problems
   resolved, problems, given = M.defaults(), {}, {}
   for _, source in ipairs({ { "vim.g.lcursor", vim.g.lcursor }, { "setup()", setup_opts } }) do
     local name, user = source[1], source[2]
@@ -295,6 +307,7 @@ function M.get()
     end
   end
   merge(interim or {}, resolved, "the installation")
+  report(before, problems)
   return resolved
 end
 
@@ -320,12 +333,7 @@ local function of_buffer(buf)
     entry.problems = { { key = "vim.b.lcursor", message = message } }
   end
   buffers[buf] = entry
-  local is_new = not known or not vim.deep_equal(known.problems, entry.problems)
-  if is_new and #entry.problems > 0 then
-    vim.schedule(function()
-      M.on_problems(entry.problems)
-    end)
-  end
+  report(known and known.problems or {}, entry.problems)
   return entry
 end
 

@@ -188,19 +188,14 @@ function M.fail(text)
 end
 
 --- Report what is wrong with the settings, in one message.
----@param problems lcursor.Problem[]
-function M.config_problems(problems)
-  if #problems > 0 then
-    local messages = vim.tbl_map(function(problem)
-      return problem.message
-    end, problems)
-    local text = table.concat(messages, "; ")
-    log.warn("config_invalid: %s", text)
-    show(text, "See :help lcursor-config", "warn")
-  end
+config.on_problems = function(problems)
+  local messages = vim.tbl_map(function(problem)
+    return problem.message
+  end, problems)
+  local text = table.concat(messages, "; ")
+  log.warn("config_invalid: %s", text)
+  show(text, "See :help lcursor-config", "warn")
 end
-
-config.on_problems = M.config_problems
 
 --- Report that Neovim opens no window from the command-line window, if an error says that.
 ---@param err string
