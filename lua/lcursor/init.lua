@@ -116,9 +116,13 @@ end
 ---@param buf? integer
 ---@return boolean is_on
 local function switch(is_on, buf)
-  local scope = buf and vim.b[buf] or vim.g
+  local scope, switched_off = buf and vim.b[buf] or vim.g, require("lcursor.config").switched_off
   scope.lcursor_enabled = nil
-  if (require("lcursor.config").switched_off("completion", buf) == nil) ~= is_on then
+  local is_off = switched_off("completion", buf) ~= nil
+  if not is_on then
+    is_off = is_off and switched_off("next_edit", buf) ~= nil
+  end
+  if is_off == is_on then
     scope.lcursor_enabled = is_on -- the settings say otherwise
   end
   require("lcursor.host.status").draw()

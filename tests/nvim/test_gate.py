@@ -62,9 +62,12 @@ def test_a_buffer_that_is_off_does_not_even_start_the_host(editor: Start) -> Non
     assert nvim.why() == "disabled"
 
 
+@pytest.mark.parametrize("option", ["auto_trigger", "enabled"])
 @pytest.mark.parametrize("where", ["", " buffer"])
-def test_switching_off_takes_next_edits_along(editor: Start, host: FakeHost, where: str) -> None:
-    nvim = editor(DEF, config={"completion": {"auto_trigger": False}})
+def test_switching_off_takes_next_edits_along(
+    editor: Start, host: FakeHost, where: str, option: str
+) -> None:
+    nvim = editor(DEF, config={"completion": {option: False}})
 
     def requests() -> list[Any]:
         return [sent for sent in host.messages("next_edit.predict") if sent["edits"]]
