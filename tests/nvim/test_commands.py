@@ -324,6 +324,8 @@ def test_the_statusline(editor: Start, host: FakeHost) -> None:
     assert nvim.lua("return vim.g.lcursor_status") == "lc: off"
     nvim.command("LCursor enable")
     assert nvim.lua("return vim.g.lcursor_status") == "lc"
+    nvim.command("let g:lcursor_enabled = 0")
+    assert nvim.lua("return require('lcursor').status()") == "lc: off"
 
 
 def test_setup_after_the_start_reaches_the_host(editor: Start, host: FakeHost) -> None:

@@ -21,6 +21,8 @@ DEF = {"a.py": "def f(x):\n"}
     [
         ("disabled", "vim.g.lcursor_enabled = false"),
         ("disabled_buffer", "vim.b.lcursor_enabled = false"),
+        ("disabled", "vim.cmd('let g:lcursor_enabled = 0')"),
+        ("disabled_buffer", "vim.cmd('let b:lcursor_enabled = 0')"),
         ("disabled", "require('lcursor').setup({ enabled = false })"),
         ("disabled", "require('lcursor').setup({ completion = { enabled = false } })"),
         ("disabled_buffer", "vim.b.lcursor = { completion = { enabled = false } }"),

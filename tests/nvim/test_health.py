@@ -378,13 +378,14 @@ def test_settings_that_cannot_be_read(start: Callable[..., Editor]) -> None:
     assert "State: stopped" in found.section("Host")
 
 
+@pytest.mark.parametrize("off", ["false", "0"])
 def test_everything_that_is_switched_off_is_named(
-    start: Callable[..., Editor], tmp_path: Path
+    start: Callable[..., Editor], tmp_path: Path, off: str
 ) -> None:
     path = tmp_path / "a.py"
     path.write_text("")
     editor = start(config={"enabled": False}, files=(path,))
-    editor.lua("vim.b.lcursor_enabled = false; vim.g.lcursor_enabled = false; vim.b.lcursor = 7")
+    editor.lua(f"vim.b.lcursor_enabled = {off}; vim.g.lcursor_enabled = {off}; vim.b.lcursor = 7")
     found = report(editor)
     assert "`enabled = true`" in found.warning("Switched off by the setting enabled")
     assert "`:LCursor enable`" in found.warning("vim.g.lcursor_enabled")

@@ -350,6 +350,16 @@ local function allows(settings, feature)
   return settings.enabled and section.enabled ~= false and section.mode ~= "off"
 end
 
+--- Return what a variable `lcursor_enabled` says. Vimscript may have set it to 0 or 1.
+---@param buf? integer that of this buffer; nil: the global one
+---@return boolean? is_on nil: it is not set
+function M.switch(buf)
+  local value = (buf and vim.b[buf] or vim.g).lcursor_enabled
+  if value ~= nil then
+    return value ~= false and value ~= 0
+  end
+end
+
 --- Return whether a feature is switched off. Completion and next edits are switched by
 --- vim.b.lcursor_enabled, else by vim.b.lcursor, else by vim.g.lcursor_enabled, else by the
 --- settings; all others only by the settings. A vim.b.lcursor cannot switch on what
@@ -363,12 +373,12 @@ function M.switched_off(feature, buf)
   local has_switch = is_completion or is_next_edit
   local all_on, switch = allows(M.get(), feature), nil
   if has_switch then
-    switch = vim.g.lcursor_enabled
+    switch = M.switch()
   end
   if buf then
     local own_on, own_switch = allows(M.for_buffer(buf), feature), nil
     if has_switch then
-      own_switch = vim.b[buf].lcursor_enabled
+      own_switch = M.switch(buf)
     end
     if own_switch ~= nil then
       return not (own_switch and (is_completion or own_on)) and "disabled_buffer" or nil

@@ -1,5 +1,6 @@
 -- The sections about Neovim: what is switched off, keys, the last completion, other plugins.
 
+local config = require("lcursor.config")
 local keymaps = require("lcursor.editor.keymaps")
 local keys = require("lcursor.config.keys")
 
@@ -48,20 +49,20 @@ function M.check_switches(found)
   local switches =
     { enabled = settings.enabled, ["completion.enabled"] = settings.completion.enabled }
   for key, is_on in vim.spairs(switches) do
-    if not is_on and not vim.g.lcursor_enabled then
+    if not is_on and not config.switch() then
       local advice = "Set `%s = true` where you configure lcursor, then restart Neovim"
       off("Switched off by the setting " .. key, advice:format(key))
     end
   end
-  if vim.g.lcursor_enabled == false then
+  if config.switch() == false then
     off("Switched off by vim.g.lcursor_enabled", "Run `:LCursor enable`")
   end
   for _, buf in ipairs(file_buffers()) do
-    if vim.b[buf].lcursor_enabled == false then
+    if config.switch(buf) == false then
       local advice = ("Run `:LCursor enable buffer` in it (`:buffer %d`)"):format(buf)
       off("Switched off in " .. name_of(buf), advice)
     end
-    for _, problem in ipairs(require("lcursor.config").buffer_problems(buf)) do
+    for _, problem in ipairs(config.buffer_problems(buf)) do
       health.warn(
         ("%s: %s"):format(name_of(buf), problem.message),
         "Correct it where you set vim.b.lcursor; all settings are in :help lcursor-config"

@@ -1,6 +1,7 @@
 -- What lcursor is doing: the host's state, the text for a statusline, the User events.
 -- Owns vim.g.lcursor_status.
 
+local config = require("lcursor.config")
 local lsp_progress = require("lcursor.ui.lsp_progress")
 
 local M = {}
@@ -54,7 +55,7 @@ end
 ---@return string for a statusline; "" if there is nothing to report
 function M.text()
   local text = TEXT[current.state]
-  if vim.g.lcursor_enabled == false then
+  if config.switch() == false then
     text = "lc: off"
   elseif current.state == "loading_model" and current.progress >= 0 then
     text = ("%s %d%%"):format(text, math.floor(current.progress * 100))
