@@ -100,6 +100,16 @@ def test_undo_in_the_first_file_drops_those_in_others(desk: Typist) -> None:
     assert desk.drawn() == []
 
 
+def test_edits_of_a_file_that_was_left_expire(desk: Typist) -> None:
+    rename(desk)
+    desk.nvim.lua("local now = vim.uv.now vim.uv.now = function() return now() + 5 * 60 * 1000 end")
+    desk.nvim.press(":silent write<CR>:edit b.py<CR>2GAx = 1<Esc>")
+    request = desk.answer()
+    assert [edit["new"] for edit in request["edits"]] == [["x = 1"]]
+    assert names(request) == ["b.py"]
+    assert desk.texts() == []
+
+
 def test_the_list_has_all_files(desk: Typist) -> None:
     rename(desk)
     desk.nvim.command("LCursor next")

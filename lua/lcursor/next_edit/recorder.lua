@@ -116,12 +116,18 @@ function M.detach(buf)
   recorded[buf] = nil
 end
 
+---@param edit lcursor.NextEdit
+---@return boolean whether it is not too old to cause another
+local function counts(edit)
+  return vim.uv.now() - edit.at_ms <= MAX_MS
+end
+
 --- Return the last edits of all buffers, oldest first.
 ---@return lcursor.NextEdit[]
 function M.edits()
   local found = {}
   for _, it in pairs(recorded) do
-    vim.list_extend(found, it.edits)
+    vim.list_extend(found, vim.tbl_filter(counts, it.edits))
   end
   table.sort(found, function(one, other)
     return one.order < other.order
@@ -129,11 +135,11 @@ function M.edits()
   return found
 end
 
---- Return the buffers with edits.
+--- Return the buffers with such edits.
 ---@return integer[]
 function M.edited()
   return vim.tbl_filter(function(buf)
-    return #recorded[buf].edits > 0
+    return vim.iter(recorded[buf].edits):any(counts)
   end, vim.tbl_keys(recorded))
 end
 
@@ -205,7 +211,7 @@ local function add(it, edit)
     return
   end
   table.insert(it.edits, edit)
-  while #it.edits > MAX_EDITS or (it.edits[1] and edit.at_ms - it.edits[1].at_ms > MAX_MS) do
+  while #it.edits > MAX_EDITS or not counts(it.edits[1]) do
     table.remove(it.edits, 1)
   end
 end
