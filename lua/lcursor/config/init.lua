@@ -24,10 +24,10 @@ local given = {}
 
 ---@type table<integer, lcursor.BufferConfig> by buffer
 local buffers = {}
-
---- Called, later, with the problems of the settings; set by notify.lua.
----@type fun(problems: lcursor.Problem[])
-M.on_problems = function() end
+---@type lcursor.Problem[]
+local unreported = {}
+---@type fun(problems: lcursor.Problem[])? set by notify.lua
+local on_problems
 
 ---@param key string dotted
 local function get(tree, key)
@@ -273,14 +273,27 @@ function M.set_interim(opts)
   interim, resolved = opts, nil
 end
 
+local function report_all()
+  if on_problems and #unreported > 0 then
+    on_problems(unreported)
+    unreported = {}
+  end
+end
+
+--- Set what is called, later, with the problems of the settings, also with those of before.
+---@param fn fun(problems: lcursor.Problem[])
+function M.on_problems(fn)
+  on_problems = fn
+  vim.schedule(report_all)
+end
+
 --- Report problems later, unless these are the ones of before.
 ---@param before lcursor.Problem[]
 ---@param now lcursor.Problem[]
 local function report(before, now)
   if #now > 0 and not vim.deep_equal(before, now) then
-    vim.schedule(function()
-      M.on_problems(now)
-    end)
+    vim.list_extend(unreported, now)
+    vim.schedule(report_all)
   end
 end
 

@@ -187,15 +187,15 @@ function M.fail(text)
   vim.api.nvim_echo({ { "lcursor: " .. text } }, true, { err = true })
 end
 
---- Report what is wrong with the settings, in one message.
-config.on_problems = function(problems)
+-- Report what is wrong with the settings, in one message.
+config.on_problems(function(problems)
   local messages = vim.tbl_map(function(problem)
     return problem.message
   end, problems)
   local text = table.concat(messages, "; ")
   log.warn("config_invalid: %s", text)
   show(text, "See :help lcursor-config", "warn")
-end
+end)
 
 --- Report that Neovim opens no window from the command-line window, if an error says that.
 ---@param err string
