@@ -141,6 +141,18 @@ def test_a_file_that_is_not_open_keeps_its_form(home: Home) -> None:
         assert path.read_bytes() == data, form
 
 
+def test_an_empty_buffer_gets_all_lines_of_the_reply(home: Home) -> None:
+    editor = home.open(home.project / "new.md")
+    home.replies.append("```markdown\n# Title\n\nText.\n```\n")
+    editor.command("LCEdit describe it")
+    proposed(editor)
+    assert editor.lua(COUNT) == 1
+    editor.command("LCursor hunk accept all")
+    are(editor, "# Title\n\nText.\n")
+    editor.command("LCursor edit undo")
+    editor.wait_lua(ARE, [""])
+
+
 def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
     editor = home.open()
     home.replies.append(GOOD)

@@ -41,6 +41,11 @@ def test_a_new_function_is_one_piece() -> None:
     assert change.new == ("def b():", "    return 1", "", "")
 
 
+@pytest.mark.parametrize("new", [("a", "", "b"), ("", "a"), ()])
+def test_an_empty_buffer_is_filled_by_one_change(new: tuple[str, ...]) -> None:
+    assert diff.changes(("",), new) == (Change(0, 1, ("",), new),)
+
+
 def test_brackets_between_two_changes_do_not_part_them() -> None:
     old = ["one", "two", "}", "three", "four"]
     new = ["1", "2", "}", "3", "4"]
