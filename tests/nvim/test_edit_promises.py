@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lcursor.drive.editor import Editor
-from tests.nvim.home import COUNT, A, Home, proposed, told
+from tests.nvim.home import COUNT, A, Home, accept_all, proposed, told
 
 PATCH = """\
 *** Begin Patch
@@ -106,6 +106,38 @@ def test_the_buffer_of_a_file_that_moved_moves_back(home: Home, typed: list[str]
         assert files(home)[name] == f"b = {value}\n"
         modified = "return vim.bo[vim.fn.bufnr('b.py$')].modified"
         assert editor.lua(modified) == bool(typed)
+
+
+@pytest.mark.parametrize(
+    ("step", "verbs"),
+    [("*** Add File: c.py\n+c = 1", ("undo", "redo")), ("*** Delete File: c.py", ("redo", "undo"))],
+    ids=["created", "deleted"],
+)
+def test_the_buffer_of_a_file_goes_with_it_when_an_edit_is_reverted(
+    home: Home, step: str, verbs: tuple[str, str]
+) -> None:
+    path = home.project / "c.py"
+    if "Delete" in step:
+        path.write_text("c = 1\n")
+    editor = home.open()
+    editor.lua("vim.fn.setreg('\"', ...)", f"*** Begin Patch\n{step}\n*** End Patch\n")
+    editor.command("LCursor edit apply")
+    proposed(editor)
+    accept_all(editor)
+    told(editor, "1 file written")
+    if "Delete" in step:
+        editor.command("LCursor edit undo")
+        told(editor, "undid")
+    editor.command("edit c.py")
+    assert editor.lines() == ["c = 1"]
+    editor.command(f"LCursor edit {verbs[0]}")
+    editor.wait_lua("return vim.fn.bufloaded('c.py') == 0")
+    editor.command("wall")
+    assert not path.exists()
+    editor.command(f"LCursor edit {verbs[1]}")
+    editor.wait_lua("return vim.fn.filereadable('c.py') == 1")
+    editor.command("edit c.py")
+    assert editor.lines() == ["c = 1"]
 
 
 @pytest.mark.parametrize("is_confined", [True, False])

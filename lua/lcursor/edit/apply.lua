@@ -109,6 +109,9 @@ local function change_file(buf, file)
     return file.name .. " has changed meanwhile; it was left alone"
   elseif not diff.apply(lines, file.changes) then
     return file.name .. " has changed; it was left alone"
+  elseif file.kind == "delete" then
+    pcall(api.nvim_buf_delete, buf, { force = true }) -- the backend deleted the file
+    return nil
   elseif #file.changes == 0 then
     return nil
   end
@@ -123,7 +126,7 @@ local function change_file(buf, file)
 end
 
 --- Make the changes of an undone or redone edit in the buffers of its files, one undo step each.
---- The backend writes the files that no buffer has.
+--- The backend writes the files that no buffer has. The buffer of a deleted file is deleted.
 ---@param files lcursor.EditFile[]
 ---@return string[] problems one for each file to which nothing was done
 function M.change_files(files)
