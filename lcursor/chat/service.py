@@ -259,6 +259,10 @@ class ChatService:
         """
         return attachments.read_before(self._open_file(key).snapshot(), number)
 
+    def root_of(self, key: str) -> str:
+        """Return the root of a chat's project; blocks and raises like `read_before`."""
+        return self._open_file(key).snapshot().root
+
     def close(self, *, is_leaving: bool = True) -> None:
         """Stop all turns, and store partial answers.
 

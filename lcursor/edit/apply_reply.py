@@ -40,8 +40,6 @@ def apply(run: EditRun, services: EditDeps, params: wire.EditApply) -> EditOutco
     path, buffers, chat = params["path"], params["buffers"], params["chat"]
     current = "" if os.path.isdir(path) else path
     current = current or next((each["path"] for each in buffers), "")
-    session = EditSession(run, services, path or current, buffers, current)
-    sources = session.sources
     run.progress("checking")
     blocks = parse.blocks(params["text"], params["file"])
     if not blocks and not chat and params["text"].strip():
@@ -50,6 +48,10 @@ def apply(run: EditRun, services: EditDeps, params: wire.EditApply) -> EditOutco
         )  # pasted code without a fence
     if not blocks:
         return EditOutcome("nothing", "It contains no block of code")
+    # The paths in a chat are relative to its project, whatever file is current.
+    root = services.chat_root(chat) if chat and any(each.path for each in blocks) else ""
+    session = EditSession(run, services, root or path or current, buffers, current)
+    sources = session.sources
     seen = _seen_rows(services, sources, params) if chat else lambda _: ()
     resolved = resolve(blocks, sources, None, seen)
     while isinstance(resolved, Ask):

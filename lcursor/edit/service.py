@@ -53,6 +53,7 @@ class EditService:
         chat_edited: called with the accepted changes of a chat.
         chat_seen: returns the text in the prompt of a chat message.
         servers_of: returns the MCP servers whose resources and prompts an instruction may use.
+        chat_root: returns the root of a chat's project; "" if there is no such chat.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class EditService:
         chat_edited: ChatEdited = lambda _chat, _edits: None,
         chat_seen: Callable[[str, int], Sequence[Seen]] = lambda _chat, _message: (),
         servers_of: ServersOf = no_servers,
+        chat_root: Callable[[str], str] = lambda _chat: "",
     ) -> None:
         self._send, self._models = send, models
         self._histories = Histories(folder, self._report, chat_edited, self._warn)
@@ -83,6 +85,7 @@ class EditService:
             agent or AgentConfig(),
             chat_seen,
             servers_of,
+            chat_root,
         )
         self._lock = threading.Lock()
         self._runs: Runs[EditRun] = Runs(busy)

@@ -67,6 +67,8 @@ class EditDeps:
     """Returns the text in the prompt of a chat message, the newest first."""
     servers_of: ServersOf = no_servers
     """Returns the MCP servers whose resources and prompts an instruction may use."""
+    chat_root: Callable[[str], str] = lambda _chat: ""
+    """Returns the root of a chat's project; "" if there is no such chat."""
 
 
 @dataclass(frozen=True, slots=True)

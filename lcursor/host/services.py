@@ -133,6 +133,7 @@ class Services:
                 chat_edited=lambda key, edits: self._get_chat().record_edits(key, edits),
                 chat_seen=self._read_before,
                 servers_of=self._texts_of,
+                chat_root=self._chat_root,
             )
             return self._edit
 
@@ -238,6 +239,13 @@ class Services:
             return self._get_chat().read_before(key, message)
         except LcursorError:
             return ()
+
+    def _chat_root(self, key: str) -> str:
+        """Return the root of a chat's project; "" if there is no such chat. Thread: any."""
+        try:
+            return self._get_chat().root_of(key)
+        except LcursorError:
+            return ""
 
     def _codebase(self, root: Path) -> Codebase:
         """Return the search of a project: its index if it runs, else by words. Thread: any."""

@@ -178,6 +178,32 @@ def test_accepted_code_of_a_chat_is_recorded_in_its_file(path: Path, server: Cha
     assert [(op["name"], op["first_row"], op["rows"]) for op in edits] == [("a.py", 1, 1)]
 
 
+def test_the_paths_of_a_chat_are_those_of_its_project(path: Path, server: ChatServer) -> None:
+    service = Service(config_of(server))
+    service.do("chat.open", id=1, chat="", path=str(path))
+    chat = service.wait("chat.opened", 1)["chat"]
+    other = path.parents[1] / "other/c.py"
+    (other.parent / ".git").mkdir(parents=True)
+    other.write_text(f"{TEXT}\n")
+    here = {"path": str(other), "tick": 3, "text": TEXT}
+
+    def applied(number: int, text: str, file: str = "") -> tuple[str, str]:
+        service.do(
+            "edit.apply", id=number, path=str(other), text=text, file=file, chat=chat, message=0,
+            buffers=[here],
+        )  # fmt: skip
+        assert service.wait("edit.done", number)["reason"] == "proposed"
+        (made,) = service.wait("edit.proposed", number)["files"]
+        return made["path"], made["kind"]
+
+    project = path.parent
+    assert applied(3, f"```python\n{NEW}\n```\n", "a.py") == (str(path), "edit")
+    new = str(project / "lib/new.py")
+    assert applied(4, "```python\n# lib/new.py\nx = 1\n```\n") == (new, "create")
+    assert applied(5, f"```python\n{NEW}\n```\n") == (str(other), "edit")  # the current file
+    service.close()
+
+
 TWICE = "def one(x):\n    go(x, first)\n\n\ndef two(x):\n    go(x, first)\n"
 SWAP = "```python\n<<<<<<< SEARCH\n    go(x, first)\n=======\n    go(x)\n>>>>>>> REPLACE\n```\n"
 
