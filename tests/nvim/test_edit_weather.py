@@ -355,6 +355,17 @@ def test_a_link_stays_one(home: Home) -> None:
     assert (home.project / "other.py").is_symlink()
 
 
+def test_a_change_of_a_file_that_is_open_through_a_link_is_undone(home: Home) -> None:
+    (home.project / "link.py").symlink_to("a.py")
+    editor = home.open(home.project / "link.py")
+    paste(editor, swap("a.py", "    return x", "    return x + 1"), 1)
+    accept_all(editor)
+    are(editor, CHANGED)
+    editor.command("LCursor edit undo")
+    are(editor, A)
+    assert (home.project / "a.py").read_text() == A
+
+
 def test_a_disk_that_is_full_half_way(home: Home) -> None:
     folder = home.project / "small"
     folder.mkdir()

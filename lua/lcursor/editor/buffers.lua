@@ -169,13 +169,20 @@ function M.visible(first)
   return texts(vim.list_extend(bufs, modified()))
 end
 
---- Return the loaded buffers of some files. Not for a model: secrets can be undone as well.
+--- Return the loaded buffers of some files, also those opened through a link. Not for a model:
+--- secrets can be undone as well.
 ---@param paths string[] absolute
 ---@return lcursor.EditText[]
 function M.loaded(paths)
-  local found = {}
+  local function real(path)
+    return vim.uv.fs_realpath(path) or path
+  end
+  local found, wanted = {}, {}
+  for _, path in ipairs(paths) do
+    wanted[real(path)] = true
+  end
   for _, buf in ipairs(api.nvim_list_bufs()) do
-    if M.is_file(buf) and vim.list_contains(paths, M.path(buf)) then
+    if M.is_file(buf) and wanted[real(M.path(buf))] then
       table.insert(found, M.text(buf))
     end
   end
