@@ -96,6 +96,7 @@ class Histories:
             paths = params["paths"]
             history = self._find(params["turn"], paths[0] if paths else "")
             turn = history.turn(params["turn"])
+            undo.rebase_saved(history, turn.key, paths)
             files = [each for each in history.open_files(turn.key) if each.path in paths]
             missing = sorted(set(paths) - {each.path for each in files})
             if missing:

@@ -235,10 +235,22 @@ def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Re
     return ResumedTurn(tuple(files), tuple(problems))
 
 
+def rebase_saved(history: History, key: str, paths: Sequence[str]) -> None:
+    """Rebase the open hunks of files on disk whose accepted hunks were saved there."""
+    for file in history.turn(key).files:
+        if file.open and file.applied() and file.change.path in paths:
+            lines = text.read(file.change.path).lines
+            if digest(lines) != file.change.base:
+                _resumed(history, key, file, lines, must_fit=True)
+
+
 def _resumed(
-    history: History, key: str, file: FileTurn, lines: Lines
+    history: History, key: str, file: FileTurn, lines: Lines, *, must_fit: bool = False
 ) -> tuple[FileChange | None, int]:
-    """Return the open hunks of a file for its current text, and the number of lost hunks."""
+    """Return the open hunks of a file for its current text, and the number of lost hunks.
+
+    With `must_fit`, none may be lost.
+    """
     change, base = file.change, history.base_of(file)
     if digest(lines) == change.base:
         wanted = file.wanted()  # accepted hunks were lost with the buffer
@@ -261,7 +273,7 @@ def _resumed(
     lost = len(rest) - len(found)
     found = [each for each in found if each.old or each.new]
     is_crossed = any(a.last_row > b.first_row for a, b in itertools.pairwise(found))
-    if not found or is_crossed or (change.kind != "edit" and lost):
+    if not found or is_crossed or (lost and (must_fit or change.kind != "edit")):
         return None, 0
     # Earlier check results are valid only if nothing but the edit has changed the text.
     checks = tuple(each for each in change.checks if lines == after or not each.is_ok)

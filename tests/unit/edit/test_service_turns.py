@@ -12,7 +12,7 @@ from lcursor.changes import diff
 from lcursor.changes.records import FileChange, digest
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.heard import Told
-from tests.unit.edit.desk import Desk, buffer, fenced, hunk_of, made, reply
+from tests.unit.edit.desk import Desk, buffer, fenced, hunk_at, hunk_of, made, reply
 
 TEXT = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 NEW = "def one():\n    return 100"
@@ -116,6 +116,44 @@ def test_a_file_that_was_changed_since_is_not_written(desk: Desk) -> None:
     assert wrote["paths"] == []
     assert wrote["problem"]
     assert path.read_text() == TEXT + "more = 1\n"
+
+
+def two_hunks(desk: Desk) -> tuple[str, str]:
+    """Have the first of two proposed hunks accepted; return the key, and the text with both."""
+    path = desk.put("a.py", TEXT)
+    old, new = TEXT.splitlines(), WANTED.replace("return 2", "return 200").splitlines()
+    changes = diff.changes(old, new)
+    change = FileChange(str(path), base=digest(old), changes=changes)
+    key = desk.slot.record(desk.root, "Return more", [change], {str(path): tuple(old)})
+    hunk = hunk_at(WANTED.splitlines(), 1, changes[0].old, changes[0].new)
+    desk.do(
+        "edit.decided", turn=key, path=str(path), accepted=[hunk], rejected=[], open=1,
+        is_undone=False,
+    )  # fmt: skip
+    return key, "\n".join(new) + "\n"
+
+
+@pytest.mark.parametrize("typed", ["", "# typed\n"])
+def test_the_rest_of_a_file_is_written_after_some_of_it_was_saved(desk: Desk, typed: str) -> None:
+    key, after = two_hunks(desk)
+    path = desk.put("a.py", typed + WANTED)
+    wrote = desk.do("edit.write", turn=key, paths=[str(path)], outside=False)
+    assert desk.wait("edit.written", wrote)["problem"] == ""
+    assert path.read_text() == typed + after
+    for do, text in (("undo", TEXT), ("redo", after)):
+        number = desk.do("edit.revert", do=do, path=str(desk.root), turn="", buffers=[])
+        assert desk.wait("edit.reverted", number)["problems"] == []
+        assert path.read_text() == typed + text
+
+
+def test_the_rest_of_a_file_is_not_written_if_a_hunk_has_no_place(desk: Desk) -> None:
+    key, _ = two_hunks(desk)
+    mine = WANTED.replace("return 2", "return 3")
+    path = desk.put("a.py", mine)
+    wrote = desk.do("edit.write", turn=key, paths=[str(path)], outside=False)
+    assert "has changed" in desk.wait("edit.written", wrote)["problem"]
+    assert path.read_text() == mine
+    assert turns(desk)["turns"][0]["open"] == 1
 
 
 def test_nothing_to_undo_is_reported(desk: Desk) -> None:
