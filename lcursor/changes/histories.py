@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.changes import guards, undo
-from lcursor.changes.history import History
+from lcursor.changes.history import History, project_folder
 from lcursor.changes.records import FileChange, Lines
 from lcursor.changes.sources import Sources, project_of
 from lcursor.changes.write import recover, write
@@ -164,10 +164,22 @@ class Histories:
         }
 
     def _find(self, key: str, path: str) -> History:
-        """Return the history that has a turn, or the history of a path's project."""
+        """Return the history that has a turn, or the history of a path's project.
+
+        The turn may be one of a project around that of the path.
+        """
         with self._lock:
             found = self._of_turns.get(key)
-        return found or self._history(project_of(path))
+        if found is not None:
+            return found
+        root = project_of(path)
+        for each in (root, *root.parents) if key else ():
+            if (project_folder(each, self._folder) / "turns" / f"{key}.json").exists():
+                history = self._history(each)
+                with self._lock:
+                    self._of_turns[key] = history
+                return history
+        return self._history(root)
 
     def _history(self, root: Path) -> History:
         """Return the history of a project, after finishing interrupted writes."""

@@ -234,6 +234,30 @@ def test_a_ledger_that_cannot_be_written_is_reported_and_edits_go_on(
         assert turns(desk)["undo"] == found["turn"]
 
 
+@pytest.mark.parametrize(("name", "is_resumed"), [("lib/b.py", False), ("../b.py", True)])
+def test_a_file_of_another_project_is_decided_after_a_restart(
+    tmp_path: Path, server: ChatServer, name: str, is_resumed: bool
+) -> None:
+    with Desk(tmp_path, server) as desk:
+        (desk.root / "lib/.git").mkdir(parents=True)
+        path = desk.put(name, "b = 1\n").resolve()
+        changes = diff.changes(("b = 1",), ("b = 2",))
+        change = FileChange(str(path), base=digest(("b = 1",)), changes=changes)
+        key = desk.slot.record(desk.root, "Add one", [change], {str(path): ("b = 1",)})
+    with Desk(tmp_path, server) as desk:
+        if is_resumed:
+            number = desk.do("edit.resume", turn=key, path=str(desk.root), buffers=[])
+            desk.wait("edit.proposed", number)
+        hunk = hunk_at(["b = 2"], 0, ["b = 1"], ["b = 2"])
+        desk.do(
+            "edit.decided", turn=key, path=str(path), accepted=[hunk], rejected=[], open=0,
+            is_undone=False,
+        )  # fmt: skip
+        answer = turns(desk)
+        assert (answer["turns"][0]["state"], answer["undo"]) == ("done", key)
+        assert desk.told("error") == []
+
+
 def test_changes_of_an_agent_are_shown_after_a_restart(tmp_path: Path, server: ChatServer) -> None:
     with Desk(tmp_path, server) as desk:
         path = desk.put("a.py", TEXT)
