@@ -89,7 +89,9 @@ _BARE_NAMES: Final = {
     *["Makefile", "Dockerfile", "Containerfile", "LICENSE", "README", "CHANGELOG"],
     *[".gitignore", ".dockerignore", ".editorconfig", ".env"],
 }
-_PATH: Final = re.compile(r"(?:[A-Za-z]:)?[\w.@+~/\\()\[\]-]*[\w)\]+]")
+_PATH: Final = re.compile(r"(?:[A-Za-z]:)?[\w.@+~$/\\()\[\]-]*[\w)\]+]")
+MAX_CHARS: Final = 200
+"""Maximum length of text that may be a path."""
 _LABEL: Final = re.compile(
     r"^(?:new |updated? |modified |edited |in |create |full )?"
     r"(?:file(?:name| name| path)?|path|filepath)?\s*:\s*",
@@ -120,8 +122,11 @@ def are_related(one: str, other: str) -> bool:
     return same or any({one, other} <= group for group in RELATED)
 
 
-def from_info(info: str) -> tuple[str, str]:
-    """Return the language and path in the info string of a fence."""
+def from_info(info: str) -> tuple[str, str, str]:
+    """Return the language and path in the info string of a fence, and the text for the path.
+
+    The text is a path that `is_path` does not recognize if there is such a file.
+    """
     info = info.strip().strip("{}").strip()
     key = _KEY.search(info)
     path = key[1].strip("\"'") if key else ""
@@ -137,11 +142,12 @@ def from_info(info: str) -> tuple[str, str]:
             path = first.rpartition(":")[2]
         path = re.sub(r"[:#]L?\d+(?:-L?\d+)?$", "", path)
     candidates = words[1:] if known else words
+    text = path or rest.strip().removeprefix(words[0] if known and words else "").strip(", ")
     if not path:
         path = next((word for word in candidates if is_path(word)), "")
     if path and not is_path(path):
         path = ""
-    return known or (languages.detect(path) if path else ""), path
+    return known or (languages.detect(path) if path else ""), path, text
 
 
 def is_path(text: str) -> bool:
@@ -162,29 +168,49 @@ def is_path(text: str) -> bool:
 
 def path_in_heading(line: str) -> str:
     """Return the path if a line above a fence consists only of it."""
+    text = heading_text(line)
+    return text if is_path(text) else ""
+
+
+def heading_text(line: str) -> str:
+    """Return a line above a fence without marks, labels and remarks."""
     text = line.strip().lstrip("#").strip()
     text = re.sub(r"^(?:\d+[.)]|[-*+])\s+", "", text)
-    text = text.strip("*`_\"' ")
-    text = _LABEL.sub("", text, count=1).strip("*`_\"' ")
+    text = _unmarked(text)
+    text = _unmarked(_LABEL.sub("", text, count=1))
     text = re.sub(r"\s*\((?:new|modified|updated|edited|new file|existing|created)\)$", "", text)
-    text = text.rstrip(":").strip("*`_\"' ")
-    return text if is_path(text) else ""
+    return _unmarked(text.rstrip(":"))
+
+
+def _unmarked(text: str) -> str:
+    """Return text without marks; a `_` in front may be part of a name such as `__init__.py`."""
+    text = text.strip("*`\"' ")
+    return text.strip("_") if text.endswith("_") else text
 
 
 def path_in_sentence(line: str) -> str:
     """Return the only path in a sentence; "" for none or several."""
     found = {word.rstrip(":") for word in _QUOTED.findall(line) if is_path(word.rstrip(":"))}
     if not found:
-        words = (word.strip("`*_\"'(),;:").rstrip(".") for word in line.split())
+        words = (_unmarked(word.strip("`*\"'(),;:").rstrip(".")) for word in line.split())
         found = {word for word in words if "/" in word and is_path(word)}
     return found.pop() if len(found) == 1 else ""
 
 
 def path_in_comment(line: str) -> str:
     """Return the path if a comment consists only of it."""
-    match = _COMMENT.match(line)
-    if not match:
-        return ""
-    text = _LABEL.sub("", match[1].strip(), count=1).strip("`\"' ")
+    text = comment_text(line)
     is_known = "/" in text or languages.detect(text) != languages.TEXT
     return text if is_path(text) and is_known else ""
+
+
+def comment_text(line: str) -> str:
+    """Return the text of a comment without its label; "" if it is none."""
+    match = _COMMENT.match(line)
+    return _LABEL.sub("", match[1].strip(), count=1).strip("`\"' ") if match else ""
+
+
+def may_be_path(text: str) -> bool:
+    """Return whether text that is no path for `is_path` is one if there is such a file."""
+    is_fit = text.isprintable() and len(text) <= MAX_CHARS and not {*"./"}.isdisjoint(text)
+    return is_fit and not is_path(text)

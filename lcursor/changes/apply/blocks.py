@@ -45,6 +45,8 @@ class Block:
     to: str = ""
     heading: str = ""
     """The first line of a fence, if that is a comment with the path."""
+    texts: tuple[str, ...] = ()
+    """Texts in the places of a path, of which one is the path if there is such a file."""
     is_path_sure: bool = True
     """False if the path was only mentioned in the text before."""
     is_elided: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -132,7 +132,7 @@ class RegionReader:
 
     def _require_plain_code(self) -> None:
         info = self._infos[0]
-        named, _ = fences.from_info(info)
+        named, _, _ = fences.from_info(info)
         first = tuple(self._found[0])
         if named == "diff" != self._language or (
             patches.read(first) is not None and patches.read(self._base) is None
@@ -170,13 +170,13 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
     parsed: list[Block] = []
     prose: list[str] = []
     row = 0
-    path = ""  # of the previous block: consecutive blocks often belong to one file
+    before = Block("fence")  # consecutive blocks often belong to one file
     while row < len(lines):
         bare = patches.bare_at(lines, row)
         if bare:
             stop, made = bare
-            parsed += (_named(one, prose, path, file) for one in made)
-            path = parsed[-1].path if parsed else path
+            parsed += (_named(one, prose, before, file) for one in made)
+            before = parsed[-1] if parsed else before
             prose.clear()
             row = stop
             continue
@@ -188,8 +188,8 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
         stop, body, is_closed = fence_body(lines, row, fence)
         others = _has_bare_fence(lines[stop:])
         made = _of_fence(fence, body, is_closed, is_odd=others)
-        parsed += (_named(one, prose, path, file) for one in made)
-        path = parsed[-1].path if parsed else path
+        parsed += (_named(one, prose, before, file) for one in made)
+        before = parsed[-1] if parsed else before
         prose.clear()
         row = stop
     return tuple(parsed)
@@ -246,14 +246,22 @@ def _has_bare_fence(lines: Sequence[str]) -> bool:
 def _of_fence(
     fence: fences.Fence, body: list[str], is_closed: bool, *, is_odd: bool
 ) -> tuple[Block, ...]:
-    language, path = fences.from_info(fence.info)
+    language, path, text = fences.from_info(fence.info)
+    texts = [text]
     patched = patches.read(body, language)
     if patched is not None:
         return tuple(
-            replace(one, path=one.path or path, is_closed=one.is_closed and is_closed)
+            replace(
+                one,
+                path=one.path or path,
+                texts=one.texts or (() if one.path else _possible(texts)),
+                is_closed=one.is_closed and is_closed,
+            )
             for one in patched
         )
     heading = ""
+    if body and not path:
+        texts.append(fences.comment_text(body[0]))
     if body and (named := fences.path_in_comment(body[0])):
         if not path:
             path, heading = named, body[0]
@@ -272,6 +280,7 @@ def _of_fence(
             language,
             lines,
             heading=heading,
+            texts=_possible(texts),
             is_elided=bool(elision.markers(lines, language)),
             is_closed=is_closed,
             problem=problem,
@@ -279,20 +288,29 @@ def _of_fence(
     )
 
 
-def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
+def _named(block: Block, prose: Sequence[str], before: Block, file: str) -> Block:
     """Return a block without a path with the path that is named above it."""
     if block.path:
         return block
     near = [line for line in prose if has_text(line)][-NEAR_LINES:]
+    is_pair = block.form == "search_replace"
+    if is_pair and not near:
+        block = replace(block, texts=block.texts or before.texts)
     headings = [path for line in reversed(near) if (path := fences.path_in_heading(line))]
-    is_next = block.form == "search_replace" and before
-    sure = [*headings[:1], *([before] if is_next and not near else []), file]
+    is_next = is_pair and before.path
+    sure = [*headings[:1], *([before.path] if is_next and not near else []), file]
     for path in filter(None, sure):
         return replace(block, path=path) if _is_of(block, path) else block
+    above = _possible(map(fences.heading_text, near[-1:]))
+    block = replace(block, texts=(*block.texts, *above))
     mentioned = [path for line in reversed(near) if (path := fences.path_in_sentence(line))]
-    for path in [*([before] if is_next else []), *mentioned[:1]]:
+    for path in [*([before.path] if is_next else []), *mentioned[:1]]:
         return replace(block, path=path, is_path_sure=False) if _is_of(block, path) else block
     return block
+
+
+def _possible(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(filter(fences.may_be_path, texts))
 
 
 def _is_of(block: Block, path: str) -> bool:

@@ -85,13 +85,14 @@ def bare_at(lines: Sequence[str], row: int) -> tuple[int, tuple[Block, ...]] | N
 
 def _pairs(lines: Sequence[str]) -> Iterator[Block]:
     """Yield search/replace blocks, each with the path above it."""
-    path = ""
+    path, text = "", ""
     row = 0
     while row < len(lines):
         match = _SEARCH.match(lines[row])
         if not match:
-            named = fences.path_in_heading(lines[row])
-            path = named or fences.path_in_comment(lines[row]) or path
+            named = fences.path_in_heading(lines[row]) or fences.path_in_comment(lines[row])
+            path = named or path
+            text = "" if named else fences.heading_text(lines[row]) or text
             row += 1
             continue
         own = match[1].strip()
@@ -103,7 +104,9 @@ def _pairs(lines: Sequence[str]) -> Iterator[Block]:
         is_closed = stop < len(lines) and _REPLACE.match(lines[stop]) is not None
         body = lines[row + 1 : stop]
         cuts = [at for at, line in enumerate(body) if _DIVIDER.match(line)]
-        block = Block("search_replace", path, is_closed=is_closed and bool(cuts))
+        texts = (text,) if fences.may_be_path(text) else ()
+        is_whole = is_closed and bool(cuts)
+        block = Block("search_replace", path, texts=texts, is_closed=is_whole)
         if len(cuts) == 1:
             pair = Pair(tuple(body[: cuts[0]]), tuple(body[cuts[0] + 1 :]))
             yield replace(block, pairs=(pair,))

@@ -82,6 +82,7 @@ def resolve(
     decide between equal matches.
     """
     answers = dict(answers or {})
+    blocks = [_with_path(block, files) for block in blocks]
     blocks, note = _without_examples(blocks, files)
     if not blocks:
         return Unresolved(note or "It contains no code")
@@ -227,6 +228,18 @@ def _require_no_conflict(it: Target, draft: _Draft) -> None:
 
 
 # Paths.
+
+
+def _with_path(block: Block, files: TextSource) -> Block:
+    """Return a block with the path that is only recognized because there is such a file."""
+    for text in block.texts:
+        path = _clean_path(text)
+        is_of = fences.are_related(block.language, languages.detect(path))
+        if is_of and files.read(path) is not None:
+            first = block.lines[0] if block.form == "fence" and block.lines else ""
+            heading = first if fences.comment_text(first) == text else block.heading
+            return replace(block, path=path, heading=heading, is_path_sure=True)
+    return block
 
 
 def _find_file(key: str, block: Block, files: TextSource, answers: Mapping[str, Choice]) -> str:

@@ -198,6 +198,9 @@ def test_the_path_of_code(text: str, path: str) -> None:
         ("a/b.2", False),
         ("a/b.tenletters", True),
         ("a/b.elevenlette", False),
+        ("__init__.py", True),
+        ("_a/b.py", True),
+        ("a/b.$c.py", True),
     ],
 )
 @pytest.mark.parametrize(
@@ -206,6 +209,11 @@ def test_the_path_of_code(text: str, path: str) -> None:
 def test_names_that_are_paths(name: str, is_path: bool, heading: str) -> None:
     (block,) = blocks(f"{heading.format(name)}\n```\nx = 1\n```")
     assert block.path == (name if is_path else "")
+
+
+def test_a_path_may_be_emphasized() -> None:
+    for heading in ("_a/b.py_", "__a/b.py__:", "See _a/b.py_."):
+        assert blocks(f"{heading}\n```\nx = 1\n```")[0].path == "a/b.py"
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,40 @@ def test_a_file_is_found_by_its_name(named: str, current: str, path: str) -> Non
     assert text_of(found, files, path) == UTIL.replace("return 1", "return 2")
 
 
+ODD = ("docs/my notes.py", "my notes.py", "a/b=1,c.py", "bin/setup", "it's.py", "go.mod")
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "{}\n```python\n{code}\n```",
+        "**`{}`**:\n\n```python\n{code}\n```",
+        "```python {}\n{code}\n```",
+        '```python title="{}"\n{code}\n```',
+        "```python\n# {}\n{code}\n```",
+        "{}\n{pair}",
+        "```\n{}\n{pair}```",
+        "{}\n<<<<<<< SEARCH\n    return 7\n=======\n    return 8\n>>>>>>> REPLACE\n{pair}",
+    ],
+)
+def test_a_name_with_other_characters_is_that_of_a_file_that_exists(name: str, reply: str) -> None:
+    text = f"{UTIL}def more():\n    return 7\n"
+    files = Given({name: text, "main.py": text}, "main.py")
+    code = "def write(path):\n    return 2"
+    one = "<<<<<<< SEARCH\n    return 1\n=======\n    return 2\n>>>>>>> REPLACE\n"
+    found = done(reply.format(name, code=code, pair=one), files)
+    assert [each.path for each in found.files] == [f"/p/{name}"]
+    assert "    return 2\n" in text_of(found, files, name)
+
+
+@pytest.mark.parametrize("words", ["as in util.py", "for lib/util.py and/or main.py", "a/b"])
+def test_a_comment_that_is_no_file_names_none(words: str) -> None:
+    files = Given({"main.py": UTIL, "util.py": "x = 1\n"}, "main.py")
+    found = done(f"```python\n# {words}\ndef write(path):\n    return 2\n```", files)
+    assert [each.path for each in found.files] == ["/p/main.py"]
+
+
 @pytest.mark.parametrize(("named", "is_found"), [("p/main.py", True), ("x/main.py", False)])
 def test_the_folder_of_a_file_at_the_top_is_that_of_the_project(named: str, is_found: bool) -> None:
     found = resolve(blocks(pair("x = 1", "x = 2", named)), Given({"main.py": "x = 1\n"}))
