@@ -71,7 +71,7 @@ def problem(mark: Path, *, has_revisions: bool) -> str:
 def is_other_work_tree(mark: Path) -> bool:
     """Return whether a `.git` belongs to a linked work tree of a repository."""
     try:
-        return b"/worktrees/" in _read(os.fspath(mark), MAX_NAME_BYTES)
+        return os.path.lexists(f"{_folder_of(os.fspath(mark))}/commondir")
     except (OSError, ValueError, _NotAllowed):
         return False
 

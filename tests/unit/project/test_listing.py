@@ -364,6 +364,23 @@ def test_a_work_tree_is_a_project_of_its_own(tmp_path: Path) -> None:
     assert survey.git_folder == root / ".git/worktrees/feature"
 
 
+def test_the_submodules_of_a_work_tree_are_part_of_it(tmp_path: Path) -> None:
+    library = repository(tmp_path / "library", "lib.py")
+    root = repository(tmp_path / "top", "a.py")
+    local = ("-c", "protocol.file.allow=always", "submodule", "-q")
+    for name in ("sub", "worktrees/sub"):
+        git(root, *local, "add", str(library), name)
+    git(root, "commit", "-qm", "two")
+    feature = tmp_path / "feature"
+    git(root, "worktree", "add", "-q", str(feature), "-b", "feature")
+    git(feature, *local, "update", "--init")
+    for top in (root, feature):
+        survey = listing.survey(top)
+        assert paths(survey) == {"a.py", ".gitmodules", "sub/lib.py", "worktrees/sub/lib.py"}
+        assert survey.ignored == []
+        assert ignore.why(top, "sub/lib.py") == ""
+
+
 def test_the_environment_of_a_git_hook_does_not_mislead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
