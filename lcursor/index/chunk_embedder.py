@@ -72,13 +72,18 @@ class ChunkEmbedder:
         """Number of known chunks."""
         return len(self._ids)
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether an embedder is wanted, but not loaded."""
+        return self.embedder is None and self._wanted != NONE
+
     def remarks(self) -> list[str]:
         """Return all problems with the vectors that were handled."""
         return self._store.remarks if self._store else []
 
     def retry(self) -> None:
         """Check again for a missing embedder, which may have been downloaded."""
-        if self.embedder is None and self._wanted != NONE:
+        if self.is_missing:
             self._is_tried = False
 
     def load(self) -> None:
@@ -87,7 +92,7 @@ class ChunkEmbedder:
             return
         self._is_tried = True
         try:
-            spec = embed.find(self._wanted or embed.DEFAULT)
+            spec = embed.find(self._wanted)
             embedder = embed.Embedder(spec)
             vectors = VectorIndex(embedder.dim)
         except (LcursorError, ImportError) as error:

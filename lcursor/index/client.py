@@ -40,7 +40,8 @@ class Client:
 
     Args:
         start: whether to start a worker if none answers.
-        embedder: embedder of a new worker; "" for the default.
+        embedder: embedder of the worker, unless another client uses one; "" for any, or the default
+            if none runs.
     """
 
     def __init__(self, root: Path, *, start: bool = True, embedder: str = "") -> None:
@@ -166,12 +167,12 @@ class Client:
             return connection
 
     def _dial(self, cancel: Cancel | None) -> _Connection:
-        """Return a connection to a worker of this version; start one if necessary."""
+        """Return a connection to a suitable worker; start one if necessary."""
         deadline_s = time.monotonic() + CONNECT_S
         child: Child | None = None
         while True:
             if connection := _open(self.root, self._on_event):
-                if self._has_same_version(connection):
+                if self._can_use(connection):
                     return connection
                 connection.close()
             if not self._start:
@@ -195,14 +196,21 @@ class Client:
             f"See {process.log_path}; its process id is {process.read_state().get('pid', 0)}",
         )
 
-    def _has_same_version(self, connection: _Connection) -> bool:
-        """Return whether the worker has our version; else stop it."""
+    def _can_use(self, connection: _Connection) -> bool:
+        """Return whether the worker has our version and embedder; else stop it.
+
+        An embedder that another client uses stays.
+        """
         with contextlib.suppress(IndexAway):
             status = connection.request(next(self._numbers), "status", {}, CONNECT_S)
-            if status and status.get("ok", {}).get("version") == protocol.VERSION:
-                return True
-            if status is not None:
-                connection.request(next(self._numbers), "stop", {}, STOP_S)
+            if status is None:
+                return False
+            state = status.get("ok", {})
+            if state.get("version") == protocol.VERSION:
+                is_any = not self._embedder or state["clients"] > 1
+                if is_any or self._embedder == state["wanted_embedder"]:
+                    return True
+            connection.request(next(self._numbers), "stop", {}, STOP_S)
         return False
 
     def _restore(self, connection: _Connection) -> None:

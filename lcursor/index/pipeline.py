@@ -232,6 +232,7 @@ class Pipeline:
 
     def _read_changes(self) -> bool:
         """Read changed files, if they belong to the project."""
+        self._embedder.retry()
         with self._wake:
             dirty, self._dirty = self._dirty, {}
         known = self._writer.known
@@ -247,6 +248,7 @@ class Pipeline:
 
     def _survey(self) -> None:
         """List all files, and queue those that changed."""
+        self._embedder.retry()
         is_polling = self._watcher.mode == "polling"
         if not is_polling:
             self._set_phase("surveying")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from lcursor import system
 from lcursor.errors import IndexFailed, IndexRejected, LcursorError
-from lcursor.index import launch, protocol
+from lcursor.index import embed, launch, protocol
 from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.fit import choose
 from lcursor.index.pipeline import Pipeline, Progress
@@ -76,7 +76,7 @@ class Project:
         self.throttle = Throttle()
         self.remarks: dict[str, None] = {}
         """Handled problems, in order."""
-        self.embedder_name = embedder
+        self.embedder_name = embedder or embed.DEFAULT
         self._on_change, self._on_remark = on_change, on_remark
         self._open: _OpenIndex | None = None
         self._failure = ""
@@ -133,10 +133,14 @@ class Project:
             if self._open is None:
                 self._start()
             else:
-                self._open.embedder.retry()
                 self._open.pipeline.begin()
         finally:
             self._is_rebuilding = False
+
+    def find_embedder(self) -> None:
+        """Look again for a missing embedder, which may have been downloaded."""
+        if (index := self._open) is not None and index.embedder.is_missing:
+            index.pipeline.survey()
 
     def add_secrets(self, globs: Sequence[str]) -> None:
         """Exclude files that match some globs from the index.
@@ -242,6 +246,7 @@ class Project:
             "symbols": counts.symbols,
             "embedded": len(vectors) if vectors is not None else 0,
             "by_language": languages,
+            "wanted_embedder": self.embedder_name,
             "embedder": index.embedder_name if index else "",
             "embedder_note": index.embedder.note if index else "",
             "watching": index.watcher.mode if index else "",

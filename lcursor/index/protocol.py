@@ -18,7 +18,7 @@ from lcursor import errors
 from lcursor.errors import LcursorError, MessageInvalid
 from lcursor.storage import json_text
 
-VERSION = 3
+VERSION = 4
 """Part of each state. A client stops a worker with another version, and starts its own."""
 MAX_BYTES = 8 << 20
 """Maximum length of a line, enough for an escaped buffer of 1 MB."""
@@ -72,6 +72,8 @@ class State(TypedDict):
     symbols: int
     embedded: int
     by_language: dict[str, int]
+    wanted_embedder: str
+    """Its name in the settings; `none` for none."""
     embedder: str
     """Its name; empty if none is loaded."""
     embedder_note: str

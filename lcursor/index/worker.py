@@ -249,6 +249,7 @@ class Server:
             project.throttle.typing()
         elif name == "subscribe":
             session.is_subscribed = True
+            project.find_embedder()
             self._schedule()
         elif name == "stop":
             self.end()

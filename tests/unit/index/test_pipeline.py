@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lcursor.errors import IndexFailed
+from lcursor.errors import IndexFailed, ModelMissing
 from lcursor.index import embed, pipeline
 from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.pipeline import Pipeline, Progress
@@ -111,6 +111,27 @@ class Embedder:
 
     def texts(self, texts: Sequence[str], threads: int = 1) -> NDArray[np.float32]:
         return np.ones((len(texts), self.dim), np.float32)
+
+
+def test_an_embedder_that_is_downloaded_later_is_used_from_the_next_change_on(
+    root: Path, project: IndexedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(spec: object) -> None:
+        raise ModelMissing("it is not on this machine", "pull it")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(embed, "Embedder", missing)
+    monkeypatch.setattr(embed, "find", lambda name: None)
+    write(root, "a.py", "def alpha():\n    return 1\n")
+    project.embedder = ChunkEmbedder("", project.store.reader())
+    project.pipe = project.pipeline("watching")
+    project.fill()
+    assert "pull it" in project.embedder.note
+    monkeypatch.setattr(embed, "Embedder", Embedder)
+    write(root, "a.py", "def beta():\n    return 2\n")
+    project.pipe.changed(["a.py"])
+    wait_for(lambda: project.embedder.vectors is not None and project.embedder.left == 0)
+    assert project.embedder.note == ""
 
 
 def test_progress_counts_the_whole_and_continues_after_a_survey(

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexAway, IndexFailed, IndexRejected, LcursorError, MessageInvalid
-from lcursor.index import launch, protocol
+from lcursor.index import embed, launch, protocol
 from lcursor.index.client import Client
 from lcursor.index.project import Project
 from lcursor.index.store import Store
@@ -401,6 +401,39 @@ def test_a_worker_of_another_version_is_replaced(root: Path) -> None:
         patch.setattr(launch, "start", start)
         with connect(root) as client:
             assert client.call("status")["pid"] != pid
+
+
+def test_a_worker_with_another_embedder_is_replaced_unless_it_is_in_use(root: Path) -> None:
+    def pid(embedder: str) -> int:
+        with Client.connect(root, embedder=embedder) as client:
+            state = client.call("status")
+            assert state["wanted_embedder"] == wanted
+            return int(state["pid"])
+
+    wanted = "none"
+    with connect(root) as client:
+        first = client.call("status")["pid"]
+        assert pid("jina-v2-code") == pid("") == first
+    wanted = embed.DEFAULT
+    second = pid(embed.DEFAULT)
+    assert second != first
+    assert pid(embed.DEFAULT) == pid("") == second
+
+
+def test_an_embedder_that_is_downloaded_later_is_found(root: Path) -> None:
+    def note(client: Client) -> str:
+        return str(client.call("status")["embedder_note"])
+
+    spec = embed.find(embed.DEFAULT)
+    with Client(root, embedder=spec.name) as client:
+        client.call("begin")
+        filled(client)
+        assert "not on this machine" in note(client)
+        for each in spec.files():
+            each.parent.mkdir(parents=True, exist_ok=True)
+            each.write_text("no network")
+        client.listen(lambda event: None)  # as another editor does
+        wait_for(lambda: "cannot be loaded" in note(client))
 
 
 def test_invalid_messages_get_errors_and_affect_no_other_client(root: Path) -> None:
