@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from lcursor.cli import options
-from lcursor.cli.questions import approve, approve_plan, fill_in, note, safe
+from lcursor.cli.questions import approve, approve_plan, fill_in, note
+from lcursor.cli.terminal import safe
 from lcursor.errors import EditFailed
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lcursor.cli import options
+from lcursor.cli.terminal import safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,7 +99,7 @@ class _Talk:
                 self._chat = params["chat"]
                 self._last = max((each["number"] for each in params["messages"]), default=0)
                 if params["messages"]:
-                    typer.echo(f"lcursor: continuing {_safe(params['title'])}", err=True)
+                    typer.echo(f"lcursor: continuing {safe(params['title'])}", err=True)
                 return
 
     def ask(self, text: str, path: str, as_json: bool) -> int:
@@ -137,7 +138,7 @@ class _Talk:
             shower.close()
         if failed is not None:
             text = ". ".join(filter(None, (failed["message"], failed["hint"])))
-            typer.echo(f"lcursor: {_safe(text)}", err=True)
+            typer.echo(f"lcursor: {safe(text)}", err=True)
             return 1
         return INTERRUPTED if is_stopped else 0
 
@@ -159,7 +160,7 @@ class _Talk:
                     is_stopped = True
                     self.slot.stop({"id": stops})
                 elif method == "error" and params["id"] == 0:
-                    typer.echo(f"lcursor: {_safe(params['message'])}", err=True)
+                    typer.echo(f"lcursor: {safe(params['message'])}", err=True)
                 elif method == "error" and stops is None:
                     raise LcursorError(params["message"], params["hint"])
                 elif method != "log":
@@ -207,7 +208,7 @@ class _Screen:
             for item in params["items"]:
                 note = f" ({item['note']})" if item["note"] else ""
                 sign = "-" if item["is_left_out"] else "+"
-                typer.echo(f"{sign} {_safe(item['name'] + note)}", err=True)
+                typer.echo(f"{sign} {safe(item['name'] + note)}", err=True)
         elif method == "chat.progress":
             self._wait(_progress(params))
         elif method == "chat.summed":
@@ -242,7 +243,11 @@ class _Screen:
 
     def _print(self, text: str, style: str) -> None:
         if text:
-            self._out.print(_safe(text), style=style or None, end="", markup=False)
+            from rich.segment import Segment, Segments
+            from rich.style import Style
+
+            # In a string, rich would replace tabs and emoji codes such as `:x:`.
+            self._out.print(Segments([Segment(safe(text), Style.parse(style))]), end="")
             self._out.file.flush()
             self._column = 0 if text.endswith("\n") else 1
 
@@ -261,7 +266,7 @@ class _Screen:
 
 def _progress(params: Mapping[str, Any]) -> str:
     """Describe what a turn waits for; "" once the answer has begun."""
-    phase, detail = params["phase"], _safe(params["detail"]).replace("[", "\\[")
+    phase, detail = params["phase"], safe(params["detail"]).replace("[", "\\[")
     if phase == "writing":
         return ""
     words = {
@@ -313,7 +318,7 @@ def _print_chat(key: str) -> None:
     from lcursor.chat.chat_file import ChatFile
     from lcursor.chat.views import markdown
 
-    typer.echo(_safe(markdown(ChatFile.open(Archive().find(key)).chat)), nl=False)
+    typer.echo(safe(markdown(ChatFile.open(Archive().find(key)).chat)), nl=False)
 
 
 def _print_list(root: str, as_json: bool) -> None:
@@ -327,13 +332,8 @@ def _print_list(root: str, as_json: bool) -> None:
             typer.echo(json.dumps(each))
         else:
             at = datetime.fromtimestamp(each["updated_s"]).strftime("%Y-%m-%d %H:%M")
-            typer.echo(f"{each['chat']}  {at}  {each['messages']:>3}  {_safe(each['title'])}")
+            typer.echo(f"{each['chat']}  {at}  {each['messages']:>3}  {safe(each['title'])}")
     if note:
         typer.echo(f"lcursor: {note}", err=True)
     if not rows and not as_json:
         typer.echo("This project has no chats", err=True)
-
-
-def _safe(text: str) -> str:
-    """Replace control characters: a terminal would execute those that a model writes."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

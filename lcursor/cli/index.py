@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lcursor.cli.terminal import safe
+
 if TYPE_CHECKING:
     from lcursor.index.client import Client
     from lcursor.index.report import Report
@@ -126,8 +128,8 @@ def _hit_lines(hit: Mapping[str, Any]) -> str:
 
 
 def _safe(text: str) -> str:
-    """Replace bytes and control characters that a terminal cannot print."""
-    return "".join(c if c.isprintable() or c == "\t" else "�" for c in text)
+    """Replace what a terminal cannot print in one line."""
+    return safe(text).replace("\n", "�")
 
 
 def _print_report(root: Path, globs: Sequence[str], as_json: bool) -> None:

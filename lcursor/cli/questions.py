@@ -8,17 +8,14 @@ from typing import Any
 
 import typer
 
+from lcursor.cli.terminal import safe
+
 NO_TERMINAL = "there is no terminal to approve it on"
 
 
 def note(text: str) -> None:
     """Print a line to standard error."""
     typer.echo(safe(text), err=True)
-
-
-def safe(text: str) -> str:
-    """Replace control characters: a terminal would execute those that a model writes."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
 def _ask(prompt: str) -> str:

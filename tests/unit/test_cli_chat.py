@@ -144,6 +144,17 @@ def test_what_a_terminal_would_obey_is_not_printed(tmp_path: Path) -> None:
     assert out == "a�[2Jb\n"
 
 
+def test_an_answer_is_printed_unchanged(tmp_path: Path) -> None:
+    text = "all:\n\tcc a.c\nroot:x:0:0 [b]\n«\u202fun\u00a0mot\u202f» 👩\u200d💻 soft\u00adly  \n"
+    with ChatServer([say(text + "x" * 200 + "\n")]) as server:
+        shell = Shell(tmp_path, server)
+        _, out, _ = shell.ask("Hello")
+    assert out == text + "x" * 200 + "\n"
+    _, listing, _ = shell.run("--list")
+    _, shown, _ = shell.run("--show", listing.split()[0])
+    assert text in shown
+
+
 def test_a_chat_that_there_is_not_is_reported(shell: Shell) -> None:
     status, _, err = shell.run("--show", "nothing")
     assert status == 1

@@ -182,7 +182,9 @@ def test_a_home_directory_is_rejected_where_nobody_can_be_asked(shell: Shell) ->
         ("plain é", "plain é"),
         ("a\x1b[31m", "a�[31m"),
         ("\udcff.py", "�.py"),
+        ("a\nb", "a�b"),
         ("a\tb", "a\tb"),
+        ("«\u202fun\u00a0mot\u202f» 日本\u3000語",) * 2,
     ],
 )
 def test_what_a_terminal_would_obey_is_not_printed(text: str, shown: str) -> None:
