@@ -23,12 +23,7 @@ from typing import TYPE_CHECKING, Any
 from lcursor import system
 from lcursor.cli import environment
 from lcursor.cli.facts import AGAIN, COMMAND, Fact, exact
-from lcursor.config import (
-    ChatConfig,
-    CompletionConfig,
-    Config,
-    ModelConfig,
-)
+from lcursor.config import ChatConfig, CompletionConfig, Config, ModelConfig
 from lcursor.config_table import from_table
 from lcursor.errors import (
     ConfigInvalid,
@@ -48,6 +43,8 @@ if TYPE_CHECKING:
 LEAVES = "what you write leaves this machine"
 LISTS = {"package": "packages", "chat_model": "chat_models", "edit": "edit_checks"}
 """Sections with several facts, and their names in JSON."""
+BUILTINS = "case cd command eval exec export for if pushd set shopt source time trap ulimit while"
+"""Words that begin a command of bash without being programs."""
 
 
 def _hardware() -> Fact:
@@ -211,8 +208,9 @@ def _chat_model(model: ModelConfig) -> Fact:
 def _check(name: str, command: str) -> Fact:
     """Look for the program of a setting: formatter, linter or tests."""
     fact = Fact("edit", f"edit.{name} is {command}", level="warn")
-    program = next(iter(shlex.split(command)), "")
-    if re.search("[={]", program) is None and shutil.which(program) is None:
+    program = next(iter(command.split()), "")
+    is_plain = re.fullmatch(r"\w[\w.+-]*|/[\w.+/-]+", program) and program not in BUILTINS.split()
+    if is_plain and shutil.which(program) is None:
         fact.problem = ConfigInvalid(
             f"edit.{name}: there is no program {program} here",
             "Correct it where you configure lcursor; see :help lcursor-edit-checks",

@@ -182,6 +182,24 @@ def test_chat_models_and_edit_commands_are_checked_without_running_them(
     assert "edit.lint: there is no program no-such-linter here. Correct it" in problems[2]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("cd web && npm test", "source .venv/bin/activate && pytest", "set -e; pytest"),
+        *("(cd web; ls)", "if true; then true; fi", "time true", "! grep x y", "CI=1 true"),
+        *("./gradlew test", "node_modules/.bin/eslint {path}", "~/bin/lint", "true # don't"),
+    ],
+)
+def test_no_program_is_missing_in_what_bash_can_run(command: str) -> None:
+    assert doctor._check("test", command).problem is None
+
+
+@pytest.mark.parametrize("program", ["no-such-linter", "/no/such/linter"])
+def test_a_program_that_is_not_here_is_missing(program: str) -> None:
+    problem = doctor._check("lint", f"{program} {{path}} | head").problem
+    assert f"there is no program {program} here" in str(problem)
+
+
 def test_what_the_index_keeps_is_said(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
