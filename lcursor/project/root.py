@@ -27,8 +27,9 @@ def root_of(path: Path) -> Path:
     """Return the root of the project that contains a file or folder, as an absolute path.
 
     This is the nearest folder above with version control, else the nearest one with a marker, else
-    the folder itself. The home directory and the folders above it never count, even under version
-    control. Links are resolved, so that a project has one index for all paths to it.
+    the nearest one whose index the user started, else the folder itself. The home directory and the
+    folders above it never count, even under version control. Links are resolved, so that a project
+    has one index for all paths to it.
     """
     real = Path(os.path.realpath(path))
     start = real if real.is_dir() else real.parent
@@ -38,7 +39,7 @@ def root_of(path: Path) -> Path:
         for each in above:
             if any(os.path.lexists(each / name) for name in names):
                 return each
-    return start
+    return next(filter(is_begun, above), start)
 
 
 def is_home_like(root: Path) -> bool:

@@ -49,6 +49,17 @@ def test_the_root_of_a_file(home: Path, there: list[str], asked: str, root: str)
     assert root_of(home / asked) == (home / root).resolve()
 
 
+def test_an_index_serves_the_folders_in_it_unless_they_are_projects(home: Path) -> None:
+    for name in ("thesis/chapters/one", "thesis/tool/.git"):
+        (home / name).mkdir(parents=True)
+    for root in (home.resolve(), home.resolve() / "thesis"):
+        launch.make_folder(root)
+        begun_path(root).write_text("{}")
+    assert root_of(home / "thesis/chapters/one/a.tex") == (home / "thesis").resolve()
+    assert root_of(home / "thesis/tool/a.py") == (home / "thesis/tool").resolve()
+    assert root_of(home / "data/a.tex") == (home / "data").resolve()
+
+
 def test_links_lead_to_the_one_project(home: Path) -> None:
     (home / "a/.git").mkdir(parents=True)
     (home / "b").symlink_to(home / "a")
