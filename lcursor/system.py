@@ -407,6 +407,11 @@ def set_extended_attributes(fd: int, wanted: Mapping[str, bytes]) -> None:
 # Sockets, and settings of the kernel.
 
 
+def host_name() -> str:
+    """Return this machine's name; "" for a Mac, whose name depends on the network that it is in."""
+    return socket.gethostname() if IS_LINUX else ""
+
+
 def peer_user(sock: socket.socket) -> int | None:
     """Return the id of the user at the other end of a Unix socket; None elsewhere."""
     option = getattr(socket, "SO_PEERCRED", None)

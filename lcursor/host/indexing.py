@@ -67,7 +67,6 @@ class Indexing:
 
         def connect(project: Project) -> None:
             if is_begun(project.root):
-                project.connect()
                 project.enter(path)
 
         self._in_project(path, connect)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lcursor.errors import IndexRejected
+from lcursor.errors import IndexAway, IndexRejected
 from lcursor.executor import OnError, SerialExecutor
 from lcursor.project.root import is_begun, relative_name
 from lcursor.protocol import index
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_RECENT = 16
 MAX_RESTARTS, RESTARTS_S = 3, 60.0
 """Maximum restarts of ended workers in this time; after that only a request starts one."""
+AWAY_S = 60.0
+"""Time without another attempt to connect after entering a file."""
 NO_STATE: index.IndexState = {
     "root": "",
     "phase": "absent",
@@ -77,6 +79,7 @@ class Project:
         self._state: Mapping[str, Any] = {}
         self._recent: list[str] = []
         self._restarts_s: list[float] = []
+        self._away_until_s = 0.0
 
     def connect(self) -> Client:
         """Return the client of a running worker, and subscribe to its state."""
@@ -106,7 +109,13 @@ class Project:
                 self._client = self._new_client()
 
     def enter(self, path: str) -> None:
-        """Send the recently entered files, newest first."""
+        """Connect, unless that has just failed, and send the recent files, newest first."""
+        if time.monotonic() >= self._away_until_s:
+            try:
+                self.connect()
+            except IndexAway:
+                self._away_until_s = time.monotonic() + AWAY_S
+                raise
         name = self.name_of(path)
         self._recent = [name, *(each for each in self._recent if each != name)][:MAX_RECENT]
         self.notify("recent", paths=self._recent)

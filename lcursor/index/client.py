@@ -185,6 +185,11 @@ class Client:
                 raise self._no_answer(child)
             if child is None or child.status == 0:
                 child = launch.start(self.root, self._embedder)
+                if child is None and (host := launch.other_host(self.root)):
+                    raise IndexAway(
+                        f"the index worker of {self.root} runs on {host}",
+                        "It ends ten minutes after the last editor there has left the project",
+                    )
             _check(cancel)
             time.sleep(STEP_S)
 

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from lcursor import system
 from lcursor.errors import IndexAway
 from lcursor.process.supervise import Child, Supervised
 from lcursor.project.root import data_folder
@@ -65,6 +66,12 @@ def start(root: Path, embedder: str = "") -> Child | None:
             f"the index worker cannot be started: {error.strerror or error}",
             f"Check the permissions of {data_folder(root)}, and run :checkhealth lcursor",
         ) from error
+
+
+def other_host(root: Path) -> str:
+    """Return the machine of the running worker if it is another one that shares the home; or ""."""
+    host = str(worker_process(root).read_state().get("host", ""))
+    return "" if host == system.host_name() else host
 
 
 def addresses(root: Path) -> list[Path]:

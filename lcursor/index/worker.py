@@ -70,6 +70,7 @@ def main() -> int:
         process.write_state(
             {
                 "pid": os.getpid(),
+                "host": system.host_name(),
                 "socket": str(address),
                 "root": str(root),
                 "version": protocol.VERSION,

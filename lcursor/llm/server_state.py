@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import socket
 import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,11 +25,8 @@ MAX_SIGNALS = 4096
 
 
 def default_folder() -> Path:
-    """Return the folder of this machine's server; several machines may share a home.
-
-    A Mac's name depends on the network that it is in.
-    """
-    name = socket.gethostname() if system.IS_LINUX else ""
+    """Return the folder of this machine's server; several machines may share a home."""
+    name = system.host_name()
     host = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in name)
     return folders.data_home() / "server" / (host.strip(".")[:64] or "here")
 

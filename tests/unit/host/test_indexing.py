@@ -235,6 +235,28 @@ def test_entering_a_file_of_an_indexed_project_starts_its_worker(service: IndexS
     ]
 
 
+def test_entering_files_tries_once_in_a_minute_to_connect(
+    service: IndexService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listen(_: object) -> None:
+        raise IndexAway("it runs on desk", "Wait")
+
+    client = service.settle()
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "listen", listen)
+        service.enter("a.py")
+        service.enter("b.py")
+        service.settle()
+        assert [method for method, _ in service.sent] == ["error"]
+        service.search(3)
+        assert service.wait("error", count=2)["id"] == 3
+    service.enter("c.py")
+    service.search(4)
+    service.wait("index.found")
+    assert client.names() == ["recent", "recent", "status", "search"]
+    assert client.said[1] == ("recent", {"paths": ["c.py", "b.py"]})
+
+
 def test_entering_a_file_of_another_project_starts_no_worker(service: IndexService) -> None:
     service.begun.clear()
     service.enter("a.py")

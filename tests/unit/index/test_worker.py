@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from lcursor import system
 from lcursor.errors import IndexAway, IndexFailed, IndexRejected, LcursorError, MessageInvalid
 from lcursor.index import embed, launch, protocol
 from lcursor.index.client import Client
@@ -190,6 +191,21 @@ def test_an_editor_with_another_environment_finds_the_worker(
         monkeypatch.delenv("XDG_RUNTIME_DIR")  # as over ssh, say
         with connect(root) as other:
             assert one.call("status")["pid"] == other.call("status")["pid"]
+
+
+def test_a_worker_of_another_machine_with_this_home_is_named_at_once(root: Path) -> None:
+    process = launch.worker_process(root)
+    launch.make_folder(root)
+    lock = process.try_lock()
+    assert lock is not None
+    try:
+        process.write_state({"host": "desk", "socket": "/no/such/socket"})
+        with pytest.raises(IndexAway, match="runs on desk"):
+            connect(root)
+    finally:
+        os.close(lock)
+    with connect(root):
+        assert process.read_state()["host"] == system.host_name()
 
 
 def test_a_home_directory_is_indexed_only_after_a_confirmation(home: Path) -> None:
