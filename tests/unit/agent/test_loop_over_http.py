@@ -427,7 +427,9 @@ def test_the_model_gets_the_path_at_which_its_commands_see_the_files(
     it = session([bash("pwd"), finish()])
     it.start(policy=policy)
     it.wait("agent.done")
-    path = it.log.state.steps[0].observation.text.splitlines()[1]
+    found = it.log.state.steps[0].observation
+    assert found
+    path = found.text.splitlines()[1]
     assert f"The project is in {path}. " in "".join(map(chr, it.server.requests[0]["prompt"]))
     assert (path == str(it.root)) == (policy == "auto")
 
