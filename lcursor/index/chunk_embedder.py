@@ -100,10 +100,10 @@ class ChunkEmbedder:
             return
         system.trim_memory()  # loading needs about 50 MB temporarily
         self._store = VectorStore(None, embedder.name)
+        self.note = ""
         self.vectors = vectors
         self.embedder = embedder
         self.sync()
-        self.note = ""
 
     def step(self) -> bool:
         """Embed a few chunks; return False when all have a vector, or there is no embedder."""
