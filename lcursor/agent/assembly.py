@@ -265,7 +265,7 @@ class Assembly:
         tests = result.changed_tests(tree.root, files)
         if is_checked and tests:
             notes.append(
-                f"The tests passed after changes of tests: {', '.join(map(quoted, tests))}"
+                f"The tests passed, but these tests were changed: {', '.join(map(quoted, tests))}"
             )
         key = self._record(tree.root, state.task, files, changes.bases, state.key)
         paths = [each.to or each.path for each in files]

@@ -15,11 +15,11 @@ TokenKind = Literal["name", "number", "string", "sign"]
 Class = Literal["replace", "insert", "delete", "insert lines", "delete lines", "format"]
 
 MAX_EDIT_LINES: Final = 20
+"""An edit of more lines is no cause of a proposal."""
 MAX_EDIT_CHARS: Final = 8000
 """Comparing more takes over half a second."""
 MAX_LINE_CHARS: Final = 4000
 """Longer lines have no tokens: they are data."""
-"""An edit of more lines is no cause of a proposal."""
 NAME: Final = re.compile(r"[^\W\d]\w*")
 KEYWORDS: Final = frozenset({
     "abstract", "and", "any", "as", "async", "auto", "await", "bool", "boolean", "break",

@@ -462,7 +462,7 @@ def _folder(params: Mapping[str, Any]) -> Path:
 
 
 def _about_servers(params: Mapping[str, Any]) -> str:
-    """Return which MCP servers of the editor are not used: none are."""
+    """Return a sentence that names the MCP servers of the editor: none is used; "" without any."""
     found = params.get("mcpServers")
     rows = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     names = ", ".join(str(each.get("name")) for each in rows)

@@ -4,7 +4,7 @@ local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
-local text = require("lcursor.text")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -58,18 +58,9 @@ end
 --- Let the user choose what works on the next tasks.
 function M.choose()
   requests.ask("agent.models", {}, function(offered)
-    buffers.when_normal("the choice of a model", nil, function()
-      vim.ui.select(vim.tbl_map(item_of, offered.models), {
-        prompt = "Model or agent",
-        kind = "lcursor.models",
-        format_item = function(item)
-          return vim.trim(text.of_cells(item.cells))
-        end,
-      }, function(item)
-        if item then
-          item.confirm()
-        end
-      end)
+    buffers.when_normal("the choice of a model", function()
+      local items = vim.tbl_map(item_of, offered.models)
+      window.choose(items, "Model or agent", "lcursor.models")
     end)
   end)
 end

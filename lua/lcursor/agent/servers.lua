@@ -126,7 +126,7 @@ local function ask(path, server, method, params)
   params = vim.tbl_extend("error", { path = path, server = server.name }, params or {})
   notify.progress(("asking %s …"):format(server.name))
   requests.ask(method, params, function(answer)
-    buffers.when_normal(("the server %s"):format(server.name), nil, function()
+    buffers.when_normal(("the server %s"):format(server.name), function()
       show(path, answer.server)
     end)
   end)
@@ -192,7 +192,7 @@ end
 --- Show the servers in the settings of other programs as text to copy.
 function M.import()
   requests.ask("mcp.import", { path = buffers.here() }, function(imported)
-    buffers.when_normal("the list", nil, function()
+    buffers.when_normal("the list", function()
       local buf =
         window.split("mcp-import", imported.lines, "MCP servers of other programs", "q close")
       vim.bo[buf].filetype = "lua"

@@ -110,7 +110,7 @@ local function export_row(row)
     return export.save(session.title, session.messages, "")
   end
   requests.ask("chat.open", { chat = row.chat, path = row.root }, function(opened)
-    buffers.when_normal("the file's name", nil, function()
+    buffers.when_normal("the file's name", function()
       export.save(opened.title, opened.messages, "")
     end)
   end)

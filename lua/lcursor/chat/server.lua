@@ -54,11 +54,11 @@ function M.run(verb)
   end
   requests.ask("server.ask", { ["do"] = verb }, function(answer)
     if verb == "log" then
-      return buffers.when_normal("the log", nil, function()
+      return buffers.when_normal("the log", function()
         open_log(answer.log)
       end)
     elseif verb == "status" then
-      return buffers.when_normal("the status", nil, function()
+      return buffers.when_normal("the status", function()
         ui.float(M.lines(answer), "server")
       end)
     end

@@ -99,9 +99,9 @@ local function follow(session)
   if api.nvim_get_current_buf() ~= session.buf then
     return send()
   end
-  buffers.when_normal("your question", function()
+  buffers.when_normal("your question", send, function()
     return api.nvim_buf_is_loaded(session.buf) and not session.turn
-  end, send)
+  end)
 end
 
 local function show_end(session, turn, done)

@@ -7,8 +7,8 @@ local load = require("lcursor.chat.load")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
 local sessions = require("lcursor.conversation.sessions")
-local text = require("lcursor.text")
 local turn = require("lcursor.chat.turn")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -87,20 +87,9 @@ function M.choose_model(session, name)
     return use_model(session, name)
   end
   local items = model_items(session)
-  if #items == 0 then
-    return
+  if #items > 0 then
+    window.choose(items, "Model", "lcursor.models")
   end
-  vim.ui.select(items, {
-    prompt = "Model",
-    kind = "lcursor.models",
-    format_item = function(item)
-      return text.of_cells(item.cells)
-    end,
-  }, function(item)
-    if item then
-      item.confirm()
-    end
-  end)
 end
 
 --- Return the models of the current chat, for the picker of another plugin.

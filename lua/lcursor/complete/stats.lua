@@ -131,7 +131,7 @@ function M.reset()
 end
 
 rpc.on("stats", function(params)
-  buffers.when_normal("the report", nil, function()
+  buffers.when_normal("the report", function()
     window.split("stats", M.lines(params), head(params))
   end)
 end)

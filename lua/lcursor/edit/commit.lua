@@ -61,8 +61,6 @@ local function show(answer, buf, before)
   local how = before and "copy it into the commit's buffer, q closes"
     or ":w !git commit -F - commits with it, q closes"
   buffers.when_normal("the commit message", function()
-    return true
-  end, function()
     local opened = window.split("commit", lines, ("commit message: %s%s"):format(how, more))
     vim.bo[opened].modifiable, vim.bo[opened].filetype = true, "gitcommit"
   end)

@@ -232,9 +232,9 @@ end
 ---@param open fun(): { close: fun() }
 local function open_window(run, what, open)
   buffers.when_normal(what, function()
-    return runs[run.id] == run
-  end, function()
     run.window = open()
+  end, function()
+    return runs[run.id] == run
   end)
 end
 

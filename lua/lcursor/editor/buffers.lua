@@ -227,9 +227,9 @@ end
 --- Run something that takes the cursor away, now or as soon as the user is in Normal mode and the
 --- command-line window is closed: keys that are being typed would be lost, or taken for an answer.
 ---@param what string that waits, for the message
----@param is_wanted? fun(): boolean whether it still is by then
 ---@param fn fun()
-function M.when_normal(what, is_wanted, fn)
+---@param is_wanted? fun(): boolean whether it still is by then
+function M.when_normal(what, fn, is_wanted)
   if is_free() then
     return fn()
   end

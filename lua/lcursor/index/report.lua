@@ -126,7 +126,7 @@ end
 function M.show(path)
   notify.progress("scanning files …")
   requests.ask("index.report", { path = path }, function(reported)
-    buffers.when_normal("the report", nil, function()
+    buffers.when_normal("the report", function()
       show(reported)
     end)
   end)

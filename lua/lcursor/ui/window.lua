@@ -286,6 +286,24 @@ function M.help(tag)
   end
 end
 
+--- Let the user choose one of some items, and confirm it.
+---@param items lcursor.Item[]
+---@param prompt string
+---@param kind string for plugins that replace `vim.ui.select`
+function M.choose(items, prompt, kind)
+  vim.ui.select(items, {
+    prompt = prompt,
+    kind = kind,
+    format_item = function(item)
+      return vim.trim(text.of_cells(item.cells))
+    end,
+  }, function(item)
+    if item then
+      item.confirm()
+    end
+  end)
+end
+
 --- Ask a yes-or-no question; closing the prompt means no.
 ---@param question string
 ---@param yes fun()

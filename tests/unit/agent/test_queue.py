@@ -93,7 +93,7 @@ def test_a_test_that_the_agent_changes_shows_nothing(
     it.start(test=test)
     done = it.wait("agent.done")
     assert (done["is_checked"], bool(done["turn"])) == (is_checked, True), done
-    note = "The tests passed after changes of tests: test_all.py"
+    note = "The tests passed, but these tests were changed: test_all.py"
     assert (note in done["message"]) == is_checked
     if test:
         assert "restore test_all.py;" in "".join(map(chr, it.server.requests[-1]["prompt"]))
